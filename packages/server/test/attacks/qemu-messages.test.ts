@@ -2,15 +2,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { lastWords, run } from '../../src/engines/qemu/command.ts'
+import { redactedTail, run } from '../../src/engines/qemu/command.ts'
 import { withQmp } from '../../src/engines/qemu/process/qmp.ts'
 
 test('output of host programs is shown to tenants without the folders of its files', () => {
   const said = `qemu-system-x86_64: -blockdev {"filename":"/srv/slipway/qemu/a/vms/1/os.qcow2"}: Could not open '/srv/slipway/qemu/images/ab.img': No such file`
-  expect(lastWords(said)).toBe(
+  expect(redactedTail(said)).toBe(
     `qemu-system-x86_64: -blockdev {"filename":"os.qcow2"}: Could not open 'ab.img': No such file`,
   )
-  expect(lastWords('7/8 of 10/s at 1/2')).toBe('7/8 of 10/s at 1/2')
+  expect(redactedTail('7/8 of 10/s at 1/2')).toBe('7/8 of 10/s at 1/2')
 })
 
 test('error messages of the qemu engine contain no host paths', async () => {

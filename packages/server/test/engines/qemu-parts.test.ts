@@ -39,8 +39,8 @@ test('generations on disk prevent a removed resource from being recreated by its
 test('generations on disk are separate for the firewall', async () => {
   const fences = new Fences(new StatePaths(folder, 'local-a'))
   await fences.remember('vm-1', 9)
-  await fences.passFirewall('vm-1', 2)
-  await expect(fences.passFirewall('vm-1', 1)).rejects.toMatchObject({ kind: 'stale' })
+  await fences.advanceFirewall('vm-1', 2)
+  await expect(fences.advanceFirewall('vm-1', 1)).rejects.toMatchObject({ kind: 'stale' })
   await expect(fences.check('vm-1', 9, 'change')).resolves.toBeUndefined()
 })
 
@@ -117,8 +117,8 @@ describe('a QMP connection', () => {
 
   test('does not wait for a silent QEMU', async () => {
     await serve(join(folder, 'qmp.sock'), () => '')
-    const exchange = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
-    await expect(exchange).rejects.toMatchObject({
+    const session = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
+    await expect(session).rejects.toMatchObject({
       kind: 'unavailable',
       message: expect.stringContaining('100 ms'),
     })
@@ -131,8 +131,8 @@ describe('a QMP connection', () => {
       socket.on('error', () => {})
     }).listen(join(folder, 'qmp.sock'))
     await once(server, 'listening')
-    const exchange = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('stop'))
-    await expect(exchange).rejects.toMatchObject({ kind: 'unavailable' })
+    const session = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('stop'))
+    await expect(session).rejects.toMatchObject({ kind: 'unavailable' })
   })
 
   test('reads a response that arrived while this process was blocked', async () => {
@@ -143,7 +143,7 @@ describe('a QMP connection', () => {
     const realTimeout = setTimeout
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
     try {
-      const exchange = withQmp(path, 1_000, async (qmp) => {
+      const session = withQmp(path, 1_000, async (qmp) => {
         // This simulates a process that resumes after a pause: timers run first, then input.
         await new Promise((resolve) => realTimeout(resolve))
         const stopped = qmp.execute('stop')
@@ -152,7 +152,7 @@ describe('a QMP connection', () => {
         vi.advanceTimersByTime(1_001)
         return stopped
       })
-      expect(await exchange).toEqual({ isStopped: true })
+      expect(await session).toEqual({ isStopped: true })
     } finally {
       vi.useRealTimers()
       await qemu.terminate()
@@ -165,10 +165,10 @@ describe('a QMP connection', () => {
         ? '{"error":{"class":"DeviceNotFound","desc":"no such device"}}'
         : '{"return":{}}',
     )
-    const exchange = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) =>
+    const session = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) =>
       qmp.execute('device_del', { id: 'x' }),
     )
-    await expect(exchange).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
+    await expect(session).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
   })
 
   /** A QEMU replacement in its own thread, which responds while this thread is blocked. */

@@ -1,6 +1,6 @@
 import { EngineError } from '../engine.ts'
 
-/** The differences between hosts; a guest always has its host's architecture. */
+/** What depends on the CPU architecture of a host. A guest always has its host's architecture. */
 export interface Architecture {
   name: 'x86_64' | 'aarch64'
   debianName: 'amd64' | 'arm64'
@@ -9,9 +9,9 @@ export interface Architecture {
   machineType: string
   tcgCpu: string
   serialConsole: string
-  /** Where the dynamic linker must be for the mini guest's dropbear. */
+  /** The path at which the mini guest's dropbear expects the dynamic linker. */
   dynamicLinker: string
-  /** A directly booted kernel has ACPI, and with it a power button, only on x86_64. */
+  /** Only x86_64 has ACPI, and so a power button, when the kernel boots without firmware. */
   hasPowerButtonWithoutFirmware: boolean
 }
 
@@ -33,7 +33,7 @@ const architectures: Record<string, Architecture> = {
     qemuProgram: 'qemu-system-aarch64',
     qemuPackage: 'qemu-system-arm',
     machineType: 'virt,gic-version=max',
-    // `max` would emulate pointer authentication and long vectors, which makes every function call slower.
+    // `max` also emulates pointer authentication and long vectors, which slows down every function call.
     tcgCpu: 'neoverse-n1',
     serialConsole: 'ttyAMA0',
     dynamicLinker: 'lib/ld-linux-aarch64.so.1',

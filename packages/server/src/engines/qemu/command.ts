@@ -6,15 +6,15 @@ import { EngineError } from '../engine.ts'
 export interface CommandOptions {
   cwd?: string
   env?: NodeJS.ProcessEnv
-  /** Sent to standard input. */
+  /** Written to the program's standard input. */
   input?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** The message of the failure is for an operator: it has more lines, with the directories of files. */
+  /** The error message is for operators: it has more lines and full paths. */
   showsPaths?: boolean
 }
 
-/** Runs a program to its end and returns its standard output. Its standard error becomes the message of the failure. */
+/** Runs a program and returns its standard output. If it fails, the error contains its standard error. */
 export async function run(program: string, args: string[], options: CommandOptions = {}): Promise<string> {
   const limit = AbortSignal.timeout(options.timeoutMs ?? 60_000)
   const child = spawn(program, args, {
@@ -23,7 +23,7 @@ export async function run(program: string, args: string[], options: CommandOptio
     signal: options.signal ? AbortSignal.any([options.signal, limit]) : limit,
     killSignal: 'SIGKILL',
   })
-  // A program may end without reading its input.
+  // A program may exit without reading its input.
   child.stdin.on('error', () => {}).end(options.input)
   const ended = Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)])
   const [[code], stdout, stderr] = await ended.catch((error) => {
@@ -33,11 +33,11 @@ export async function run(program: string, args: string[], options: CommandOptio
   if (code === 0) return stdout
   if (options.showsPaths)
     throw new EngineError('unavailable', `${program} failed:\n${lastLines(stderr || stdout, 20)}`)
-  throw new EngineError('unavailable', `${program} ${args[0]} failed: ${lastWords(stderr || stdout)}`)
+  throw new EngineError('unavailable', `${program} ${args[0]} failed: ${redactedTail(stderr || stdout)}`)
 }
 
-/** The last output of a program on the host, without the directories of its files: tenants may see it. */
-export function lastWords(output: string): string {
+/** The last lines of a program's output. Tenants may see them, so directories are removed from paths. */
+export function redactedTail(output: string): string {
   return lastLines(output).replace(/(?<![\w.])(?:\/[^\s/:'",;()]+)+\/([^\s/:'",;()]*)/g, '$1')
 }
 

@@ -14,18 +14,18 @@ import type { VmRecords } from './vm-records.ts'
 export interface QemuEngineOptions {
   dataDir: string
   location: string
-  /** The share of the type's cores and memory that a guest actually gets. */
+  /** The fraction of its type's cores and memory that a guest actually gets. */
   scale: number
   addressRange: string
   egress: 'none' | 'user'
-  /** What guests may reach in addition to public addresses. */
+  /** Ranges that guests may reach in addition to public addresses. */
   egressAllow: string[]
   gpus: GpuOption
   bootTimeoutS: number
   log: EngineLog
-  /** Shows the progress of the mini guest's build; logged if not given. */
+  /** Called with the progress of the mini guest's build, which is logged by default. */
   progress?: (message: string) => void
-  /** The bundle of `forwarder/main.ts`; by default it is next to the server's own bundle. */
+  /** Path of the bundled `forwarder/main.ts`; by default next to the server's bundle. */
   forwarderProgram?: string
   qemuProgram?: string
   sysfsRoot?: string

@@ -24,7 +24,7 @@ import {
   type WantedState,
 } from '../engine.ts'
 import { continueCapture, continueRestore, removeCopy, requireCapture } from './captures/captures.ts'
-import { forgetAttempt } from './captures/copy.ts'
+import { discardAttempt } from './captures/copy.ts'
 import type { QemuContext } from './context.ts'
 import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
 import { createOverlay, growImage } from './disks/disk-files.ts'
@@ -35,12 +35,15 @@ import { seedImage } from './images/seed.ts'
 import { Monitor } from './monitor.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe, toStatus } from './observe.ts'
-import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
+import { powerOff, powerOn, requestShutdown, reset } from './power.ts'
 import { openConsole } from './process/console.ts'
 import { readSerial } from './process/serial-log.ts'
 import { sampleVms } from './samples.ts'
 
-/** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same state. */
+/**
+ * Runs VMs on this machine, each as a QEMU process. All state is in files, so that every server process sees
+ * the same state.
+ */
 export class QemuEngine implements Engine {
   readonly #ctx: QemuContext
   readonly #monitor: Monitor
@@ -68,7 +71,7 @@ export class QemuEngine implements Engine {
       if (!found || found.power === 'off') await this.#define(spec, found, call)
       const defined = required(spec, await observe(this.#ctx, spec.id))
       const isNewer = firewall.generation >= defined.record.firewallGeneration
-      const seen = isNewer ? await this.#protect(spec.id, defined, firewall) : defined
+      const seen = isNewer ? await this.#applyRules(spec.id, defined, firewall) : defined
       if (power === 'on' && seen.power !== 'crashed') await powerOn(this.#ctx, spec.id, seen, call.signal)
     })
     return this.inspectVm(spec, call.signal)
@@ -79,7 +82,7 @@ export class QemuEngine implements Engine {
       const seen = required(vm, found)
       switch (action) {
         case 'shutdown':
-          return askToShutDown(this.#ctx, vm.id, seen)
+          return requestShutdown(this.#ctx, vm.id, seen)
         case 'off':
           return powerOff(this.#ctx, vm.id, seen)
         case 'reset':
@@ -109,7 +112,7 @@ export class QemuEngine implements Engine {
     return isChanging ? { ...status, etaMs: this.#monitor.pollIntervalMs() } : status
   }
 
-  /** No other user places guests on this host. */
+  /** Nothing to do: only Slipway places guests on this host. */
   async cordonHost(): Promise<void> {}
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
@@ -133,7 +136,7 @@ export class QemuEngine implements Engine {
     await this.#exclusively(this.#here(disk), call, 'remove', this.#readDisk, async () => {
       const user = (await this.#usersOf(disk.id))[0]
       if (user) throw new EngineError('rejected', `disk ${disk.id} is attached to VM ${user.id}`)
-      await forgetAttempt(this.#ctx.disks.folder(disk.id))
+      await discardAttempt(this.#ctx.disks.folder(disk.id))
       await this.#ctx.disks.remove(disk.id)
       await this.#ctx.fences.markRemoved(disk.id, call.generation)
     })
@@ -202,7 +205,7 @@ export class QemuEngine implements Engine {
     this.#requireHost(vm.host)
     await this.#ctx.locks.with(vm.id, call.signal, async () => {
       const seen = required(vm, await observe(this.#ctx, vm.id))
-      await this.#protect(vm.id, seen, { rules, generation: call.generation })
+      await this.#applyRules(vm.id, seen, { rules, generation: call.generation })
     })
   }
 
@@ -247,13 +250,16 @@ export class QemuEngine implements Engine {
     await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
   }
 
-  /** Makes the folder of a new VM. The file of a custom image is linked there, because the image may be removed. */
+  /**
+   * Creates the folder of a new VM. The file of a custom image is hard-linked there, because the image may be
+   * removed later.
+   */
   async #prepareFolder(spec: VmSpec, call: Call): Promise<void> {
     const { captures, records } = this.#ctx
     const source = spec.image.source as ImageSource
     const folder = records.folder(spec.id)
     await rm(folder, { recursive: true, force: true })
-    // An image that cannot be used leaves no folder.
+    // Check the image first, so that an unusable image leaves no folder.
     if (source.kind === 'capture') await requireCapture(this.#ctx, source.id)
     else await this.#baseOf(spec, call)
     await mkdir(folder, { mode: 0o700 })
@@ -264,9 +270,9 @@ export class QemuEngine implements Engine {
     return this.#ctx.locks.with('images', signal, () => osBaseOf(this.#ctx, spec))
   }
 
-  /** Applies the rules, and returns the VM with them. */
-  async #protect(id: string, seen: Observed, firewall: WantedState['firewall']): Promise<Observed> {
-    await this.#ctx.fences.passFirewall(id, firewall.generation)
+  /** Applies the firewall rules and returns the updated VM. */
+  async #applyRules(id: string, seen: Observed, firewall: WantedState['firewall']): Promise<Observed> {
+    await this.#ctx.fences.advanceFirewall(id, firewall.generation)
     const record = { ...seen.record, rules: firewall.rules, firewallGeneration: firewall.generation }
     await this.#ctx.records.write(id, record)
     if (seen.run && seen.process)
@@ -274,7 +280,7 @@ export class QemuEngine implements Engine {
     return { ...seen, record }
   }
 
-  /** Works on a VM or disk with its lock held, unless the call is stale. */
+  /** Calls `work` with the lock of a VM, disk or copy held. Throws if the call is stale. */
   async #exclusively<T>(
     { id, host }: VmRef,
     { generation, signal }: Call,
@@ -310,7 +316,7 @@ export class QemuEngine implements Engine {
     return users
   }
 
-  /** A disk that was never attached has no host. */
+  /** A disk that was never attached has no host, so this one is used. */
   #here({ id, host }: DiskRef): VmRef {
     return { id, host: host || this.#ctx.hostName }
   }

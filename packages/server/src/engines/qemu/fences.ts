@@ -11,9 +11,12 @@ interface Fence {
 }
 
 const unknown: Fence = { generation: 0, firewallGeneration: -1, removedAtMs: null }
-const keptAfterRemovalMs = 7 * 24 * 3600 * 1000
+const removalRetentionMs = 7 * 24 * 3600 * 1000
 
-/** The highest generation of every id, kept for a week after its removal. Callers hold the id's lock. */
+/**
+ * The highest generation seen for every id, kept for a week after the object is removed. Callers hold the
+ * id's lock.
+ */
 export class Fences {
   readonly #paths: StatePaths
 
@@ -26,7 +29,7 @@ export class Fences {
     return (await this.#read(id)).generation
   }
 
-  /** Throws `stale` for an older generation, and for a `make` of an object that the same generation removed. */
+  /** Throws `stale` for an older generation, and if a `make` has the generation that removed the object. */
   async check(id: string, generation: number, purpose: 'make' | 'change' | 'remove'): Promise<void> {
     const fence = await this.#read(id)
     if (generation < fence.generation) throw staleCall(id, generation, fence.generation)
@@ -41,7 +44,7 @@ export class Fences {
     await this.#write(id, { ...fence, generation, removedAtMs: null })
   }
 
-  async passFirewall(id: string, generation: number): Promise<void> {
+  async advanceFirewall(id: string, generation: number): Promise<void> {
     const fence = await this.#read(id)
     const { firewallGeneration: newest } = fence
     if (generation < newest) throw staleCall(`the firewall of ${id}`, generation, newest)
@@ -52,11 +55,11 @@ export class Fences {
     await this.#write(id, { ...(await this.#read(id)), generation, removedAtMs: Date.now() })
   }
 
-  async forgetLongRemoved(): Promise<void> {
+  async deleteExpired(): Promise<void> {
     for (const name of await readdir(this.#paths.fences).catch(() => [])) {
       const file = join(this.#paths.fences, name)
       const fence = await readJson<Fence>(file).catch(() => null)
-      if (fence?.removedAtMs && Date.now() - fence.removedAtMs > keptAfterRemovalMs)
+      if (fence?.removedAtMs && Date.now() - fence.removedAtMs > removalRetentionMs)
         await rm(file, { force: true })
     }
   }

@@ -3,7 +3,7 @@ import { access, type FileHandle, open, readFile, rename, rm, stat } from 'node:
 import { dirname } from 'node:path'
 import { EngineError } from '../engine.ts'
 
-/** After a power failure, the file has either the old or the new content, never a part. */
+/** After a power failure, the file has either its old or its new content, never a part of it. */
 export async function writeAtomically(file: string, content: string | Buffer): Promise<void> {
   const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`
   try {
@@ -54,8 +54,8 @@ async function withHandle(handle: FileHandle, work: () => Promise<void>): Promis
   }
 }
 
-/** Throws if the path cannot be read: a disk that is unreadable now is not a lost disk. */
-export async function isThere(path: string): Promise<boolean> {
+/** Throws if the path cannot be checked, because a disk that is temporarily unreadable is not lost. */
+export async function pathExists(path: string): Promise<boolean> {
   try {
     await stat(path)
     return true
@@ -65,7 +65,7 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** Also returns false for a file that this user cannot reach. */
+/** Also returns false if this user has no access to the file. */
 export const isAccessible = (path: string, mode?: number): Promise<boolean> => succeeds(access(path, mode))
 
 export const succeeds = (work: Promise<unknown>): Promise<boolean> =>

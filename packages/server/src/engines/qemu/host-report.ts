@@ -5,7 +5,7 @@ import type { QemuContext } from './context.ts'
 import { canServeVolumes } from './disks/volumes.ts'
 import { observe, toStatus } from './observe.ts'
 
-/** Shown to operators in the host report; the documentation says the same. */
+/** Shown to operators in the host report. Keep this list in sync with the documentation. */
 const notEnforced = [
   'udp and icmp from outside',
   'filtering between guests of one network',
@@ -67,7 +67,10 @@ export async function hostReport(ctx: QemuContext): Promise<HostReport> {
   }
 }
 
-/** Guests get only `scale` of their type's cores and memory. Declared GPUs always bring enough for the largest type. */
+/**
+ * Guests get only the fraction `scale` of their type's cores and memory. The reported capacity is always
+ * enough to use all GPUs with any type.
+ */
 export function hostCapacity(scale: number, gpuCount: number) {
   const memoryGb = totalmem() / 1024 ** 3
   return {

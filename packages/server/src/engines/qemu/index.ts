@@ -65,7 +65,7 @@ export async function createQemuEngine(
     options.log.warn({ notIsolated: isolation.notIsolated }, 'VMs are not fully isolated from this machine')
 
   const fences = new Fences(paths)
-  await fences.forgetLongRemoved()
+  await fences.deleteExpired()
   const ctx: QemuContext = {
     options,
     hostName: await persistentHostName(paths, options.location),
@@ -87,7 +87,9 @@ export async function createQemuEngine(
   return new QemuEngine(ctx)
 }
 
-/** The name is kept from the first start on, because VMs are placed by host name and the machine may be renamed. */
+/**
+ * The name is stored at the first start, because VMs are placed by host name and the machine may be renamed.
+ */
 async function persistentHostName(paths: StatePaths, location: string): Promise<string> {
   const known = await readJson<{ name: string }>(paths.host)
   if (known) return known.name

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmSpec } from '../engine.ts'
 import { thawIfOverdue } from './captures/live.ts'
 import type { QemuContext } from './context.ts'
-import { isThere, writeAtomically } from './files.ts'
+import { pathExists, writeAtomically } from './files.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
 import type { SshProbeResult } from './forwarder/ssh-probe.ts'
 import { bootOf, type ImageSource } from './images/images.ts'
@@ -15,17 +15,24 @@ import { limitSerial, readSerial } from './process/serial-log.ts'
 import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
-/** Before the guest's network is up, a connection hangs and only a new one succeeds, so attempts are short at first. */
+/**
+ * Before the guest's network is up, a connection hangs and only a new one succeeds, so early attempts are
+ * short.
+ */
 const minProbeMs = 400
 const probeShareOfWait = 1 / 10
-/** Later its SSH server may be slow on a busy machine, and abandoned connections slow it down further. */
+/**
+ * Later, the guest's SSH server may be slow on a busy machine, and abandoned connections would slow it down
+ * further.
+ */
 const patientProbeMs = 6_000
 const buttonRepeatMs = 5_000
 const pollMs = 100
 
 /**
- * Watches the VMs of this machine: notices guests that boot, end and crash, restores the forwarder, and powers off VMs that
- * do not shut down. Several server processes may do this at once; every action can be repeated.
+ * Watches the VMs of this machine: detects guests that have booted, stopped or crashed, restores forwarding,
+ * and powers off VMs that do not shut down. Several server processes may do this at the same time, because
+ * every action can be repeated.
  */
 export class Monitor {
   readonly #ctx: QemuContext
@@ -56,7 +63,7 @@ export class Monitor {
     await this.#round
   }
 
-  /** Returns at once; the first SSH response of the guest is recorded and reported. */
+  /** Returns immediately. The guest's first SSH response is recorded and reported later. */
   watchBoot(id: string): void {
     if (this.#bootsWatched.has(id) || this.#stop.signal.aborted) return
     this.#bootsWatched.add(id)
@@ -65,7 +72,7 @@ export class Monitor {
       .finally(() => this.#bootsWatched.delete(id))
   }
 
-  /** The more guests boot at once, the longer each of them takes. */
+  /** Longer when many guests are booting, because each of them then takes longer. */
   pollIntervalMs(): number {
     return pollMs * Math.max(1, this.#bootsWatched.size)
   }
@@ -100,7 +107,7 @@ export class Monitor {
     return this.#ctx.forwarder.probeSsh(id, isPatient ? patientProbeMs : eagerMs, hostKey)
   }
 
-  /** The mini guest prints on its console when it is up; other images do not. */
+  /** The mini guest prints a line on its console when it is up; other images do not. */
   async #announcement(
     id: string,
     run: Run,
@@ -140,7 +147,7 @@ export class Monitor {
     await limitSerial(this.#ctx.records.folder(id))
   }
 
-  /** A restarted forwarder does not know the VMs yet. */
+  /** Adds a VM to a forwarder that was restarted. */
   async #restoreForwards(id: string): Promise<void> {
     await this.#locked(id, async (seen) => {
       if (!seen.run || !seen.process) return
@@ -149,7 +156,10 @@ export class Monitor {
     })
   }
 
-  /** Only the guest needs its private key. The copy that QEMU has open is released when it ends. */
+  /**
+   * Deletes the host key's private part, which only the guest needs. QEMU keeps the old seed file open until
+   * it exits.
+   */
   async #forgetHostKey(id: string): Promise<void> {
     const { records, options } = this.#ctx
     await this.#locked(id, async ({ record }) => {
@@ -160,7 +170,7 @@ export class Monitor {
     })
   }
 
-  /** Presses the power button again from time to time, and cuts the power after the limit. */
+  /** Presses the power button again every few seconds, and powers the VM off after the time limit. */
   async #enforceShutdown(id: string, seen: Observed): Promise<void> {
     const requestedAtMs = await this.#ctx.records.markedAtMs(id, 'stop', seen.run!)
     if (requestedAtMs === null) return
@@ -175,13 +185,13 @@ export class Monitor {
     })
   }
 
-  /** A copy may have been interrupted, by the end of its server, while the guest was frozen. */
+  /** Thaws a guest whose server died during a copy, while the guest was frozen. */
   async #thaw(id: string): Promise<void> {
-    if (await isThere(this.#ctx.records.frozen(id)))
+    if (await pathExists(this.#ctx.records.frozen(id)))
       await this.#locked(id, () => thawIfOverdue(this.#ctx, id))
   }
 
-  /** Closes the public ports of a VM that has ended, and deletes the run record unless it crashed. */
+  /** Closes the public ports of a VM that has stopped, and deletes the run record unless the VM crashed. */
   async #cleanUp(id: string): Promise<void> {
     await this.#locked(id, async (now) => {
       if (now.process || now.power === 'booting') return

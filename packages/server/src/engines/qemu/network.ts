@@ -4,7 +4,10 @@ import { servedPorts } from './forwarder/rules.ts'
 import { accessMac } from './process/machine.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-/** Updates the forwarder to the rules of a running VM, and records the result. Callers hold the VM's lock. */
+/**
+ * Sends a running VM's rules and addresses to the forwarder, and records the result. Callers hold the VM's
+ * lock.
+ */
 export async function syncForwards(ctx: QemuContext, id: string, record: VmRecord, run: Run): Promise<void> {
   const { ports, notes } = servedPorts(record.rules)
   const { egress, egressAllow } = ctx.options

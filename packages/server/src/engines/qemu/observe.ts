@@ -1,39 +1,42 @@
 import { join } from 'node:path'
 import type { VmStatus } from '../engine.ts'
-import { lastWords } from './command.ts'
+import { redactedTail } from './command.ts'
 import type { QemuContext } from './context.ts'
-import { isThere, readText } from './files.ts'
+import { pathExists, readText } from './files.ts'
 import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process/process.ts'
 import { lastSerialLines } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-/** A QEMU that was just spawned has no pid file yet, and its server may have died at that moment. */
+/** A QEMU process that was just spawned has no pid file yet, and the server that spawned it may have died. */
 const spawnGraceMs = 10_000
 
 export interface Observed {
   record: VmRecord
   run: Run | null
-  /** The living QEMU. */
+  /** The running QEMU process. */
   process: ProcessIdentity | null
   power: VmStatus['power']
   detail: string
 }
 
-/** The VM's state from its files and the process list, which is the same for every server process. Null if there is no VM. */
+/**
+ * Reads the VM's state from its files and the process list, so that every server process sees the same state.
+ * Returns null if there is no such VM.
+ */
 export async function observe(ctx: QemuContext, id: string): Promise<Observed | null> {
   const record = await ctx.records.read(id)
   if (!record) return null
   const run = await ctx.records.readRun(id)
   const alive = run && (await livingProcess(ctx, id, run))
-  // Without its OS disk the VM is lost, unless a QEMU still has the disk open.
-  if (!alive && !(await isThere(ctx.records.osDisk(id)))) return null
+  // Without its OS disk, the VM is lost, unless a QEMU process still has the disk open.
+  if (!alive && !(await pathExists(ctx.records.osDisk(id)))) return null
   if (!run) return { record, run, process: null, power: 'off', detail: '' }
   if (!alive) {
     const isRecent = run.process === null && Date.now() - run.bootStartedAtMs < spawnGraceMs
     if (isRecent && (await exitCode(ctx.records.folder(id))) === null)
       return { record, run, process: null, power: 'booting', detail: '' }
     const end = await describeEnd(ctx, id, run)
-    // Another process cleared the run, and with it the exit code.
+    // Another process has deleted the run, including its exit code, in the meantime.
     if (end.power === 'crashed' && (await ctx.records.readRun(id))?.runId !== run.runId)
       return observe(ctx, id)
     return { record, run, process: null, ...end }
@@ -52,7 +55,7 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
   const problem = (await ctx.records.isMarked(id, 'stranger', run))
     ? `SSH did not respond with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another key`
     : `SSH did not respond within ${ctx.options.bootTimeoutS} s`
-  const detail = `${problem}${advice}; the serial console ends with:\n${serial}`
+  const detail = `${problem}${advice}; last lines of the serial console:\n${serial}`
   return { ...seen, power: 'crashed', detail }
 }
 
@@ -70,8 +73,8 @@ async function describeEnd(
   const folder = ctx.records.folder(id)
   const code = await awaitExitCode(folder, run.label)
   if (code === 0 || (await ctx.records.isMarked(id, 'off', run))) return { power: 'off', detail: '' }
-  const log = lastWords((await readText(join(folder, 'qemu.log'))) ?? '')
-  const how = code === null ? 'QEMU disappeared' : `QEMU ended with code ${code}`
+  const log = redactedTail((await readText(join(folder, 'qemu.log'))) ?? '')
+  const how = code === null ? 'QEMU exited without an exit code' : `QEMU exited with code ${code}`
   const serial = await lastSerialLines(folder)
   return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }
 }

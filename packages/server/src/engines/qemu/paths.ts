@@ -1,6 +1,9 @@
 import { join, resolve } from 'node:path'
 
-/** Shared by every location of a data directory. Absolute, because QEMU resolves a relative backing file from its image. */
+/**
+ * All locations of a data directory share this folder. The path is absolute, because QEMU resolves a relative
+ * backing file against the folder of the overlay.
+ */
 export function imagesDir(dataDir: string): string {
   return resolve(dataDir, 'qemu', 'images')
 }
@@ -39,13 +42,13 @@ export class StatePaths {
   }
 }
 
-/** The sockets on which QEMU listens; once it does, only the server can write to their folder. */
+/** The sockets on which QEMU listens. Once it is listening, only the server can write to their folder. */
 export function vmSocket(vmDir: string, name: 'qmp' | 'serial' | 'access' | 'segment' | 'agent'): string {
   return join(vmDir, 'sockets', `${name}.sock`)
 }
 
-/** Ids become file names, so an id that could leave its folder is rejected. */
+/** Ids become file names, so an id that could point outside its folder is rejected. */
 function safeName(id: string): string {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(id)) throw new RangeError(`not usable as an id: ${id}`)
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(id)) throw new RangeError(`invalid id: ${id}`)
   return id
 }

@@ -18,10 +18,10 @@ import { serialEnd } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 const minMemoryMib = 256
-/** What QEMU itself needs, with the caches of its disks and the servers of shared volumes. */
-const memoryBesideGuestMib = 768
-/** Up to 64 threads for disks, and the rest for everything else. */
-const processesBesideCores = 512
+/** Memory for QEMU itself, its disk caches and the virtiofsd processes of shared volumes. */
+const overheadMemoryMib = 768
+/** Processes and threads in addition to one per core; disks use up to 64 of them. */
+const overheadProcesses = 512
 
 /** Callers of the functions in this file hold the VM's lock. */
 
@@ -42,8 +42,8 @@ export async function powerOn(
   await start(ctx, id, current.record, signal)
 }
 
-/** Uses ACPI, and the keyboard if a directly booted kernel has no ACPI. */
-export async function askToShutDown(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
+/** Uses the ACPI power button or, if the kernel has no ACPI, the power key of the keyboard. */
+export async function requestShutdown(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
   if (!seen.run) return
   if (!seen.process) return powerOff(ctx, id, seen)
   await ctx.records.mark(id, 'stop', seen.run)
@@ -95,7 +95,7 @@ export async function reset(
   await ctx.records.writeRun(id, { ...seen.run, process: seen.process, ...boot })
 }
 
-/** Waits for a QEMU that was spawned by a server that died before QEMU was up. */
+/** Waits for a QEMU process whose server died while starting it. */
 async function awaitSpawn(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
   let now = seen
   while (now.run && !now.process && now.power === 'booting') {
@@ -140,7 +140,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   }
 }
 
-/** The files in the VM's folder that QEMU writes, without data disks. */
+/** The files in the VM's folder that QEMU writes, except data disks. */
 function ownFiles({ hasScratch, boot }: Machine): string[] {
   const variables = boot.kind === 'disk' && boot.firmware ? [boot.firmware.variables] : []
   return ['os.qcow2', 'seed.iso', ...(hasScratch ? ['scratch.qcow2'] : []), ...variables]
@@ -151,8 +151,8 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
   const { qemuProgram } = ctx.options
   const folder = ctx.records.folder(id)
   const limits = {
-    memoryMib: memoryMib + translationCacheMib + memoryBesideGuestMib,
-    processes: processesBesideCores + cpuCores,
+    memoryMib: memoryMib + translationCacheMib + overheadMemoryMib,
+    processes: overheadProcesses + cpuCores,
     cpuCores,
   }
   const files = await openImage(ctx, spec)
@@ -172,7 +172,7 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
   }
 }
 
-/** The last step of a start. It can be repeated, because the server that began the start may have died. */
+/** The last step of a start. It can be repeated, in case the server that began the start has died. */
 export async function finishStart(ctx: QemuContext, id: string): Promise<void> {
   const folder = ctx.records.folder(id)
   await ctx.isolation.seal(folder)
@@ -225,7 +225,7 @@ async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): 
   return { kind: 'disk', firmware: { code: ctx.firmware.code, variables: 'uefi-variables.fd' } }
 }
 
-/** The database already guarantees this; the check protects against an error in it. */
+/** The database already guarantees that the GPUs are free; this check protects against wrong data. */
 async function requireFreeGpus(ctx: QemuContext, id: string, spec: VmSpec): Promise<void> {
   const wanted = new Set(spec.gpus.map((gpu) => gpu.pciAddress))
   if (wanted.size === 0) return

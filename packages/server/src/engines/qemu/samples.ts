@@ -11,7 +11,7 @@ import { QmpError, withQmp } from './process/qmp.ts'
 
 const ticksPerSecond = 100
 
-/** Measures the running VMs of this machine. A VM that cannot be measured at the moment is left out. */
+/** Measures the running VMs of this machine. A VM that cannot be measured at the moment is omitted. */
 export async function* sampleVms(ctx: QemuContext, signal: AbortSignal): AsyncIterable<VmSample> {
   const forwarder = await ctx.forwarder.status().catch(() => ({ vms: {} as Record<string, VmForwards> }))
   for (const id of await ctx.records.ids()) {
@@ -29,14 +29,14 @@ async function sampleVm(
   process: ProcessIdentity,
   forwards: VmForwards | undefined,
 ): Promise<VmSample> {
-  const [usage, { disks, guest }] = await Promise.all([usageOf(process), askQemu(ctx, vmId)])
+  const [usage, { disks, guest }] = await Promise.all([usageOf(process), queryQemu(ctx, vmId)])
   const { receivedBytes, sentBytes } = forwards ?? {}
   return {
     vmId,
     host: {
       ...usage,
       ...disks,
-      // What the forwarder receives, the guest has sent.
+      // The forwarder receives what the guest sends.
       ...(sentBytes !== undefined && { slipway_vm_network_receive_bytes_total: sentBytes }),
       ...(receivedBytes !== undefined && { slipway_vm_network_transmit_bytes_total: receivedBytes }),
     },
@@ -63,12 +63,12 @@ interface BlockStats {
   stats: { rd_bytes: number; wr_bytes: number }
 }
 
-function askQemu({ records, options }: QemuContext, vmId: string) {
+function queryQemu({ records, options }: QemuContext, vmId: string) {
   return withQmp(vmSocket(records.folder(vmId), 'qmp'), options.qmpTimeoutMs, async (qmp) => {
     const blocks = await qmp.execute<BlockStats[]>('query-blockstats')
     const sumOf = (member: 'rd_bytes' | 'wr_bytes') =>
       blocks.reduce((sum, { stats }) => sum + stats[member], 0)
-    const said = await qmp
+    const output = await qmp
       .execute<string>('ringbuf-read', { device: guestRing.id, size: guestRing.bytes, format: 'base64' })
       .catch((error) => {
         // A VM that was started by an earlier version has no port for reports.
@@ -80,14 +80,14 @@ function askQemu({ records, options }: QemuContext, vmId: string) {
         slipway_vm_disk_read_bytes_total: sumOf('rd_bytes'),
         slipway_vm_disk_written_bytes_total: sumOf('wr_bytes'),
       },
-      guest: lastReport(Buffer.from(said, 'base64').toString('utf8')),
+      guest: lastReport(Buffer.from(output, 'base64').toString('utf8')),
     }
   })
 }
 
 /**
- * The last valid report in what the guest has written. The ring keeps the last bytes only, so a guest that writes without
- * end costs no more than another one, and at most the last few lines are examined.
+ * Returns the last valid report in the guest's output. QEMU keeps only the last bytes, and only the last few
+ * lines are examined, so a guest that writes endlessly costs no more than any other.
  */
 export function lastReport(text: string): GuestReport | null {
   const lines = text.slice(-4 * maxReportBytes).split('\n')

@@ -5,8 +5,8 @@ import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /**
- * Connects to a unix socket, also if its path is longer than the 107 bytes of a socket address, by using an open descriptor
- * of its directory.
+ * Connects to a unix socket through an open descriptor of its directory, because the path may be longer than
+ * the 107 bytes of a socket address.
  */
 export async function connectUnix(path: string, timeoutMs: number): Promise<Socket> {
   const directory = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)

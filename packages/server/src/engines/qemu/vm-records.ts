@@ -2,7 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import type { VmSpec } from '../engine.ts'
-import { endVolumes } from './disks/volumes.ts'
+import { stopVolumeServers } from './disks/volumes.ts'
 import { readJson, readText, writeAtomically, writeJson } from './files.ts'
 import type { StatePaths } from './paths.ts'
 import type { ProcessIdentity } from './process/process.ts'
@@ -10,19 +10,19 @@ import type { ProcessIdentity } from './process/process.ts'
 export interface VmRecord {
   spec: VmSpec
   rules: CompiledRule[]
-  /** Generation of the rules; 0 before the first ones. */
+  /** The generation of the rules; 0 before any are applied. */
   firewallGeneration: number
 }
 
-/** One life of a QEMU process, from power on to power off. */
+/** One run of a QEMU process, from power on to power off. */
 export interface Run {
   runId: string
-  /** Changes with each reset, so that an answer of the guest before the reset does not count after it. */
+  /** Changes with each reset, so that a response from before the reset does not count. */
   bootId: string
   bootStartedAtMs: number
   /** Where this boot's output begins in the serial log. */
   bootSerialOffset: number
-  /** The generation of the last reset. A call with the same generation is a repetition and not a second reset. */
+  /** The generation of the last reset. A call with the same generation is a retry, not a second reset. */
   resetGeneration: number | null
   label: string
   process: ProcessIdentity | null
@@ -32,12 +32,13 @@ export interface Run {
 }
 
 /**
- * `answered`: the guest answered SSH in this boot. `stranger`: an SSH server answered with another host key. `stop`: a
- * shutdown was requested in this run. `off`: the engine ended the process, so its end is not a crash.
+ * `answered`: the guest's SSH server responded in this boot. `stranger`: an SSH server responded with another
+ * host key. `stop`: a shutdown was requested in this run. `off`: the engine ended the process, so its exit is
+ * not a crash.
  */
 export type Mark = 'answered' | 'stranger' | 'stop' | 'off'
 
-/** Files of a run, which are removed with it. */
+/** Files of a run, which are deleted with it. */
 const runFile =
   /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets|frozen)$|^(disk|capture)-.*\.qcow2$|\.sock$/
 
@@ -60,12 +61,17 @@ export class VmRecords {
     return this.#paths.vm(id)
   }
 
-  /** The image below the OS disk of a VM from a custom image: the copy itself may be removed. */
+  /**
+   * The base of the OS disk of a VM from a custom image. It is a hard link, because the image may be removed.
+   */
   osBase(id: string): string {
     return join(this.folder(id), 'base.qcow2')
   }
 
-  /** Says until when the guest's file systems may be frozen. A process that finds it later thaws them. */
+  /**
+   * Contains the time until which the guest's file systems may be frozen. A process that finds the file after
+   * that time thaws them.
+   */
   frozen(id: string): string {
     return join(this.folder(id), 'frozen')
   }
@@ -95,10 +101,10 @@ export class VmRecords {
     return writeJson(join(this.folder(id), 'run.json'), run)
   }
 
-  /** Afterwards the VM counts as off. */
+  /** After this, the VM counts as off. */
   async clearRun(id: string): Promise<void> {
     const folder = this.folder(id)
-    await endVolumes(folder)
+    await stopVolumeServers(folder)
     await rm(join(folder, 'run.json'), { force: true })
     for (const name of await readdir(folder).catch(() => []))
       if (runFile.test(name)) await rm(join(folder, name), { recursive: true, force: true })
@@ -119,7 +125,7 @@ export class VmRecords {
   }
 
   #markFile(id: string, mark: Mark, { bootId, runId }: Run): string {
-    const isOfBoot = mark === 'answered' || mark === 'stranger'
-    return join(this.folder(id), `${mark}-${isOfBoot ? bootId : runId}`)
+    const isPerBoot = mark === 'answered' || mark === 'stranger'
+    return join(this.folder(id), `${mark}-${isPerBoot ? bootId : runId}`)
   }
 }

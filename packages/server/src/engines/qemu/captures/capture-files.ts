@@ -7,27 +7,27 @@ import type { StatePaths } from '../paths.ts'
 
 type Result = NonNullable<CaptureStatus['result']>
 
-/** What is copied: a qcow2 file, and the read-only image below it, if there is one. */
+/** The source of a copy: a qcow2 file and its read-only base image, if it has one. */
 export interface CopySource {
   file: string
   base: { file: string; format: ImageFormat } | null
 }
 
-/** A copy of a disk, from its beginning on. */
+/** The record of a copy, written when the copy starts. */
 export interface CaptureRecord {
   kind: CaptureSpec['kind']
   consistency: Result['consistency']
-  /** What starts the guest, for the image of a VM; null for other copies. */
+  /** The mini guest whose kernel boots VMs of this image; null for all other copies. */
   boot: Record<string, unknown> | null
   sizeGib: number
-  /** The running VM whose QEMU still copies; null when it has ended, or if no QEMU was needed. */
+  /** The running VM whose QEMU is making a backup; null once the backup is done, or if none was needed. */
   vmId: string | null
-  /** What is copied into the file of this copy. */
+  /** The source of `imageFile`. */
   from: CopySource
   result: Result | null
 }
 
-/** A copy is a qcow2 file; `capture.json` next to it says how it was made. */
+/** A copy is a qcow2 file with its record, `capture.json`, next to it. */
 export class CaptureFiles {
   readonly #paths: StatePaths
 
@@ -43,12 +43,12 @@ export class CaptureFiles {
     return this.#paths.capture(id)
   }
 
-  /** The complete copy. */
+  /** The finished copy. */
   imageFile(id: string): string {
     return join(this.folder(id), 'data.qcow2')
   }
 
-  /** What the QEMU of a running VM copied, until it is copied again in the sandbox. */
+  /** The backup that the QEMU of a running VM made. A sandboxed process copies it to `imageFile`. */
   backupFile(id: string): string {
     return join(this.folder(id), 'backup.qcow2')
   }

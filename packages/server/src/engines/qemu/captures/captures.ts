@@ -2,55 +2,57 @@ import { chmod, rename, rm, stat } from 'node:fs/promises'
 import { type CaptureSpec, type DiskSpec, EngineError, noSuchDisk, noSuchVm } from '../../engine.ts'
 import type { QemuContext } from '../context.ts'
 import { type DiskRecord, growImage } from '../disks/disk-files.ts'
-import { isThere } from '../files.ts'
+import { pathExists } from '../files.ts'
 import { describeFile } from '../images/image-header.ts'
 import { bootOf, type ImageSource, osBaseOf } from '../images/images.ts'
 import { observe } from '../observe.ts'
 import { deviceId } from '../process/machine.ts'
 import type { CaptureRecord } from './capture-files.ts'
-import { continueCopy, forgetAttempt } from './copy.ts'
+import { continueCopy, discardAttempt } from './copy.ts'
 import { beginBackup, dropBackup, isBackupComplete, releaseBackup, targetFile } from './live.ts'
 
-/** Begins a copy, or continues one that another call began. The caller holds the lock of the copy. */
+/** Starts a copy, or continues one that an earlier call started. The caller holds the copy's lock. */
 export async function continueCapture(
   ctx: QemuContext,
   capture: CaptureSpec,
   known: CaptureRecord | null,
   signal: AbortSignal,
 ): Promise<void> {
-  const begun = known ?? (await begin(ctx, capture, signal))
-  if (begun.result) return
-  const settled = await settleBackup(ctx, capture.id, begun)
-  if (!settled) return
-  const { boot, consistency, from, sizeGib } = settled
+  const started = known ?? (await begin(ctx, capture, signal))
+  if (started.result) return
+  const collected = await collectBackup(ctx, capture.id, started)
+  if (!collected) return
+  const { boot, consistency, from, sizeGib } = collected
   const folder = ctx.captures.folder(capture.id)
   if (!(await continueCopy(ctx, folder, capture.id, from, sizeGib, signal))) return
   const { blocks } = await stat(ctx.captures.imageFile(capture.id))
   const source = { kind: 'capture', id: capture.id, boot, virtualSizeGib: sizeGib }
   await ctx.captures.write(capture.id, {
-    ...settled,
+    ...collected,
     result: { storedBytes: blocks * 512, consistency, source },
   })
   await rm(ctx.captures.backupFile(capture.id), { force: true })
 }
 
-/** Returns null while the QEMU of a running VM copies; then its copy is taken from the VM's folder. */
-async function settleBackup(
+/**
+ * Moves QEMU's backup out of the VM's folder when it is complete. Returns null while QEMU is still copying.
+ */
+async function collectBackup(
   ctx: QemuContext,
   id: string,
-  begun: CaptureRecord,
+  started: CaptureRecord,
 ): Promise<CaptureRecord | null> {
-  if (!begun.vmId) return begun
+  if (!started.vmId) return started
   const backup = ctx.captures.backupFile(id)
-  if (!(await isThere(backup))) {
-    if (!(await isBackupComplete(ctx, begun.vmId, id))) return null
-    await rename(targetFile(ctx, begun.vmId, id), backup)
+  if (!(await pathExists(backup))) {
+    if (!(await isBackupComplete(ctx, started.vmId, id))) return null
+    await rename(targetFile(ctx, started.vmId, id), backup)
   }
-  // A QEMU that has ended meanwhile has released it already.
-  await releaseBackup(ctx, begun.vmId, id).catch(() => {})
-  const settled = { ...begun, vmId: null, from: { file: backup, base: null } }
-  await ctx.captures.write(id, settled)
-  return settled
+  // This fails if QEMU has exited, which also released the backup.
+  await releaseBackup(ctx, started.vmId, id).catch(() => {})
+  const collected = { ...started, vmId: null, from: { file: backup, base: null } }
+  await ctx.captures.write(id, collected)
+  return collected
 }
 
 async function begin(ctx: QemuContext, capture: CaptureSpec, signal: AbortSignal): Promise<CaptureRecord> {
@@ -63,19 +65,19 @@ function beginFrom(ctx: QemuContext, capture: CaptureSpec, signal: AbortSignal):
   const { from } = capture
   switch (from.kind) {
     case 'vm':
-      return ctx.locks.with(from.vm.id, signal, () => beginOfVm(ctx, capture, from.vm.id, signal))
+      return ctx.locks.with(from.vm.id, signal, () => beginFromVm(ctx, capture, from.vm.id, signal))
     case 'disk':
       return from.vm
         ? ctx.locks.with(from.vm.id, signal, () =>
-            beginOfDisk(ctx, capture, from.disk.id, from.vm!.id, signal),
+            beginFromDisk(ctx, capture, from.disk.id, from.vm!.id, signal),
           )
-        : beginOfDisk(ctx, capture, from.disk.id, null, signal)
+        : beginFromDisk(ctx, capture, from.disk.id, null, signal)
     case 'snapshot':
-      return beginOfSnapshot(ctx, capture, from.snapshot.id)
+      return beginFromSnapshot(ctx, capture, from.snapshot.id)
   }
 }
 
-async function beginOfVm(
+async function beginFromVm(
   ctx: QemuContext,
   capture: CaptureSpec,
   vmId: string,
@@ -88,17 +90,17 @@ async function beginOfVm(
   const base = await osBaseOf(ctx, spec)
   const file = ctx.records.osDisk(vmId)
   const boot = bootOf(source)
-  const own = { kind: capture.kind, boot, result: null }
+  const common = { kind: capture.kind, boot, result: null }
   const { virtualSizeGib: sizeGib } = await describeFile(file, 'qcow2', { mayReferToBase: true })
   if (!seen.process) {
     if (seen.power !== 'off' && seen.power !== 'crashed')
       throw new EngineError('unavailable', `${vmId} is ${seen.power}`)
-    return { ...own, sizeGib, consistency: 'off', vmId: null, from: { file, base } }
+    return { ...common, sizeGib, consistency: 'off', vmId: null, from: { file, base } }
   }
-  return { ...own, sizeGib, ...(await beginLive(ctx, capture, vmId, 'os', sizeGib, signal)) }
+  return { ...common, sizeGib, ...(await beginLive(ctx, capture, vmId, 'os', sizeGib, signal)) }
 }
 
-async function beginOfDisk(
+async function beginFromDisk(
   ctx: QemuContext,
   capture: CaptureSpec,
   diskId: string,
@@ -109,13 +111,18 @@ async function beginOfDisk(
   if (!disk) throw noSuchDisk(diskId)
   if (disk.type === 'shared-volume') throw new EngineError('rejected', 'a shared volume cannot be copied')
   const { sizeGib } = disk
-  const own = { kind: capture.kind, boot: null, sizeGib, result: null }
+  const common = { kind: capture.kind, boot: null, sizeGib, result: null }
   const seen = vmId ? await observe(ctx, vmId) : null
   const isInUse = seen?.process && seen.record.spec.disks.some(({ id }) => id === diskId)
   if (!vmId || !isInUse)
-    return { ...own, consistency: 'off', vmId: null, from: { file: ctx.disks.imageFile(diskId), base: null } }
+    return {
+      ...common,
+      consistency: 'off',
+      vmId: null,
+      from: { file: ctx.disks.imageFile(diskId), base: null },
+    }
   const node = `node-${deviceId(diskId)}`
-  return { ...own, ...(await beginLive(ctx, capture, vmId, node, sizeGib, signal)) }
+  return { ...common, ...(await beginLive(ctx, capture, vmId, node, sizeGib, signal)) }
 }
 
 async function beginLive(
@@ -130,12 +137,12 @@ async function beginLive(
   const consistency = await beginBackup(ctx, vmId, capture.id, { node, sizeGib, mustFreeze }, signal)
   if (!consistency) {
     await dropBackup(ctx, vmId, capture.id)
-    throw new EngineError('unfrozen', `the guest of ${vmId} has no agent that freezes its file systems`)
+    throw new EngineError('unfrozen', `the guest of ${vmId} has no agent that can freeze its file systems`)
   }
   return { consistency, vmId, from: { file: targetFile(ctx, vmId, capture.id), base: null } }
 }
 
-async function beginOfSnapshot(
+async function beginFromSnapshot(
   ctx: QemuContext,
   capture: CaptureSpec,
   snapshotId: string,
@@ -152,7 +159,7 @@ export async function requireCapture(ctx: QemuContext, id: string): Promise<Capt
   return record
 }
 
-/** Begins or continues to fill a new disk with the content of a copy. The caller holds the lock of the disk. */
+/** Starts or continues filling a new disk from a snapshot. The caller holds the disk's lock. */
 export async function continueRestore(
   ctx: QemuContext,
   disk: DiskSpec & { source: { id: string } },
@@ -170,10 +177,10 @@ export async function continueRestore(
   await ctx.disks.recordSize(disk, disk.sizeGib)
 }
 
-/** Removes a copy and everything that its making left. The caller holds its lock. */
+/** Removes a copy and its temporary files. The caller holds the copy's lock. */
 export async function removeCopy(ctx: QemuContext, id: string, known: CaptureRecord | null): Promise<void> {
   if (known?.vmId && !known.result) await dropBackup(ctx, known.vmId, id)
-  await forgetAttempt(ctx.captures.folder(id))
+  await discardAttempt(ctx.captures.folder(id))
   await ctx.isolation.release(id)
   await ctx.captures.remove(id)
 }

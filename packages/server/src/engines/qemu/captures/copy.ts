@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { chmod, chown, type FileHandle, link, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EngineError } from '../../engine.ts'
-import { lastWords } from '../command.ts'
+import { redactedTail } from '../command.ts'
 import type { QemuContext } from '../context.ts'
 import { createImage } from '../disks/disk-files.ts'
-import { isThere, readJson, readText, writeJson } from '../files.ts'
+import { pathExists, readJson, readText, writeJson } from '../files.ts'
 import { describeFile, openPlainFile } from '../images/image-header.ts'
 import { bareEnvironment, identityOf, isAlive, type ProcessIdentity } from '../process/process.ts'
 import type { CopySource } from './capture-files.ts'
@@ -21,15 +21,16 @@ const programName = 'qemu-img'
 const copiedFile = 'data.qcow2'
 const baseFd = 3
 
-/** The shell records the exit code, because a server that starts later could not wait for the program. */
+/** The shell records the exit code, because a server that starts later cannot wait for the program. */
 const keeperScript =
   'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; ' +
   '"$@" >"log-$SLIPWAY_ATTEMPT" 2>&1 </dev/null; echo $? >"exit-$SLIPWAY_ATTEMPT.tmp"; mv "exit-$SLIPWAY_ATTEMPT.tmp" "exit-$SLIPWAY_ATTEMPT"'
 
 /**
- * Copies an image that a guest wrote to `data.qcow2` in `folder`, in a process that outlives the server. The program runs as
- * a user of its own: it can read the source and write the copy, and reach no other file, whatever the source says. Returns
- * true when the copy is complete, false while it runs. A call that finds no process begins the copy.
+ * Copies a disk with content from a guest to `data.qcow2` in `folder`, in a process that outlives the server.
+ * The program runs as a separate user that can only read the source and write the copy, whatever the source
+ * contains. Returns true when the copy is complete, and false while it runs. If no process is running, this
+ * starts the copy.
  */
 export async function continueCopy(
   ctx: QemuContext,
@@ -40,7 +41,7 @@ export async function continueCopy(
   signal: AbortSignal,
 ): Promise<boolean> {
   const attempt = await readJson<Attempt>(join(folder, 'copy.json'))
-  if (!attempt && (await isThere(join(folder, copiedFile)))) return true
+  if (!attempt && (await pathExists(join(folder, copiedFile)))) return true
   if (!attempt) {
     await beginCopy(ctx, folder, copyId, source, sizeGib, signal)
     return false
@@ -53,11 +54,11 @@ export async function continueCopy(
     return true
   }
   const log = (await readText(join(folder, `log-${attempt.id}`))) ?? ''
-  await forgetAttempt(folder)
-  // A full file system has no room for the exit code either.
+  await discardAttempt(folder)
+  // On a full file system, the exit code cannot be written either.
   if (code === '' || /No space left|Disk quota exceeded/.test(log))
     throw new EngineError('rejected', 'no space left on the disk of this host')
-  throw new EngineError('unavailable', `the copy ended early: ${lastWords(log) || 'it was killed'}`)
+  throw new EngineError('unavailable', `the copy failed: ${redactedTail(log) || 'the process was killed'}`)
 }
 
 async function beginCopy(
@@ -68,10 +69,10 @@ async function beginCopy(
   sizeGib: number,
   signal: AbortSignal,
 ): Promise<void> {
-  await forgetAttempt(folder)
+  await discardAttempt(folder)
   const id = randomBytes(6).toString('hex')
   const target = `copy-${id}.qcow2`
-  await offer(source.file, join(folder, 'source.qcow2'))
+  await linkSource(source.file, join(folder, 'source.qcow2'))
   await createImage(join(folder, target), sizeGib, signal)
   const uid = await ctx.isolation.uidOf(folder)
   if (uid !== null) {
@@ -100,18 +101,21 @@ async function beginCopy(
       child.once('spawn', resolve)
     })
     child.unref()
-    await noteProcess(folder, id, child.pid!)
+    await recordProcess(folder, id, child.pid!)
   } finally {
     await base?.close()
   }
 }
 
-async function noteProcess(folder: string, id: string, pid: number): Promise<void> {
+async function recordProcess(folder: string, id: string, pid: number): Promise<void> {
   const identity = await identityOf(pid)
   await writeJson(join(folder, 'copy.json'), { id, process: identity } satisfies Attempt)
 }
 
-/** Names the format and the image below explicitly, so that the header of the file, which a guest could change, has no effect. */
+/**
+ * Names the format and the base image explicitly, so that the file's header, which a guest could change, has
+ * no effect.
+ */
 function sourceNode({ base }: CopySource): string {
   const file = (filename: string) => ({ driver: 'file', filename })
   return `json:${JSON.stringify({
@@ -121,7 +125,7 @@ function sourceNode({ base }: CopySource): string {
   })}`
 }
 
-/** The program has no access to the folder of images; it inherits the open file. */
+/** The program has no access to the images folder, so it inherits the open file. */
 async function openBase(file: string): Promise<FileHandle> {
   const handle = await openPlainFile(file)
   if (!handle) throw new EngineError('missing', 'the base image of the disk no longer exists')
@@ -130,20 +134,23 @@ async function openBase(file: string): Promise<FileHandle> {
   return handle
 }
 
-/** Makes a file readable in the folder of the copy. Only its owner can reach the file at its own place. */
-async function offer(file: string, place: string): Promise<void> {
-  await rm(place, { force: true })
-  await link(file, place).catch((error: NodeJS.ErrnoException) => {
+/**
+ * Links the source into the copy's folder and makes it readable. At its original path, only its owner can
+ * reach it.
+ */
+async function linkSource(file: string, path: string): Promise<void> {
+  await rm(path, { force: true })
+  await link(file, path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') throw new EngineError('missing', 'the disk to copy no longer exists')
     throw error
   })
-  await chmod(place, (await stat(place)).mode | 0o444)
+  await chmod(path, (await stat(path)).mode | 0o444)
 }
 
-/** From here on only the server can change the copy. */
+/** Takes ownership of the finished copy, so that only the server can change it. */
 async function accept(ctx: QemuContext, folder: string, attempt: string): Promise<void> {
   const copy = join(folder, `copy-${attempt}.qcow2`)
-  if (await isThere(copy)) {
+  if (await pathExists(copy)) {
     if (ctx.isolation.hasOwnUsers) await chown(copy, 0, 0)
     await chmod(copy, 0o644)
     await describeFile(copy)
@@ -155,12 +162,12 @@ async function accept(ctx: QemuContext, folder: string, attempt: string): Promis
       await rm(join(folder, name), { force: true })
 }
 
-/** Ends a process that may still write to an earlier attempt, and removes its files. */
-export async function forgetAttempt(folder: string): Promise<void> {
+/** Kills the process of the last attempt, if it is still running, and removes the attempt's files. */
+export async function discardAttempt(folder: string): Promise<void> {
   const attempt = await readJson<Attempt>(join(folder, 'copy.json'))
   if (attempt?.process && (await isAlive(attempt.process)))
     try {
-      // The shell and the program that it waits for.
+      // The process group contains the shell and the program that it waits for.
       process.kill(-attempt.process.pid, 'SIGKILL')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error

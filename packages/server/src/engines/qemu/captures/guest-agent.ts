@@ -6,19 +6,19 @@ import { connectUnix, onLines } from '../unix-socket.ts'
 const syncMs = 3_000
 const freezeMs = 8_000
 const thawMs = 5_000
-/** The responses that we expect are short. If a guest sends more, close the connection. */
+/** Expected responses are short. If a guest sends more than this, the connection is closed. */
 const maxReceivedBytes = 64 * 1024
 
 /** The guest agent did not respond, or refused. */
 class AgentError extends Error {}
 
 /**
- * A session with the QEMU guest agent inside a guest. The tenant controls everything that the agent sends, so only the number
- * and the success of a response are used.
+ * A session with the QEMU guest agent inside a guest. The tenant controls everything that the agent sends, so
+ * only a response's id and whether it is an error are used.
  */
 class AgentSession {
   readonly #socket: Socket
-  readonly #waiting = new Set<(line: string | null) => void>()
+  readonly #listeners = new Set<(line: string | null) => void>()
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -28,42 +28,42 @@ class AgentSession {
       receivedBytes += chunk.length
       if (receivedBytes > maxReceivedBytes) socket.destroy()
     })
-    const tell = (line: string | null) => {
-      for (const hear of this.#waiting) hear(line)
+    const deliver = (line: string | null) => {
+      for (const listener of this.#listeners) listener(line)
     }
-    onLines(socket, tell)
-    socket.on('close', () => tell(null))
+    onLines(socket, deliver)
+    socket.on('close', () => deliver(null))
   }
 
-  /** Earlier responses that were never read may come first, so a number shows which response is ours. */
+  /** Unread responses to earlier requests may arrive first, so a random id identifies our response. */
   async synchronize(): Promise<void> {
     const id = randomInt(1, 2 ** 31)
-    await this.#ask({ execute: 'guest-sync', arguments: { id } }, syncMs, (answer) => answer.return === id)
+    await this.#request({ execute: 'guest-sync', arguments: { id } }, syncMs, (reply) => reply.return === id)
   }
 
   async execute(command: string, limitMs: number): Promise<void> {
-    const answer = await this.#ask({ execute: command }, limitMs, () => true)
-    if (!('return' in answer)) throw new AgentError(`${command} was refused`)
+    const response = await this.#request({ execute: command }, limitMs, () => true)
+    if (!('return' in response)) throw new AgentError(`${command} was refused`)
   }
 
-  #ask(
+  #request(
     request: object,
     limitMs: number,
-    isOurs: (answer: Record<string, unknown>) => boolean,
+    isOurs: (response: Record<string, unknown>) => boolean,
   ): Promise<Record<string, unknown>> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
         clearTimeout(timer)
-        this.#waiting.delete(hear)
+        this.#listeners.delete(onLine)
         settle()
       }
       const timer = setTimeout(() => end(() => reject(new AgentError('no response'))), limitMs)
-      const hear = (line: string | null) => {
+      const onLine = (line: string | null) => {
         if (line === null) return end(() => reject(new AgentError('the guest closed the connection')))
-        const answer = parse(line)
-        if (answer && isOurs(answer)) end(() => resolve(answer))
+        const response = parse(line)
+        if (response && isOurs(response)) end(() => resolve(response))
       }
-      this.#waiting.add(hear)
+      this.#listeners.add(onLine)
       this.#socket.write(`${JSON.stringify(request)}\n`)
     })
   }
@@ -71,27 +71,27 @@ class AgentSession {
 
 function parse(line: string): Record<string, unknown> | null {
   try {
-    const answer: unknown = JSON.parse(line)
-    return typeof answer === 'object' && answer !== null ? (answer as Record<string, unknown>) : null
+    const response: unknown = JSON.parse(line)
+    return typeof response === 'object' && response !== null ? (response as Record<string, unknown>) : null
   } catch {
     return null
   }
 }
 
-async function withAgent<T>(socketPath: string, talk: (agent: AgentSession) => Promise<T>): Promise<T> {
+async function withAgent<T>(socketPath: string, work: (agent: AgentSession) => Promise<T>): Promise<T> {
   const socket = await connectUnix(socketPath, syncMs)
   try {
     const agent = new AgentSession(socket)
     await agent.synchronize()
-    return await talk(agent)
+    return await work(agent)
   } finally {
     socket.destroy()
   }
 }
 
 /**
- * Freezes the file systems of the guest. Returns false if the guest has no agent, or if the agent fails or does not respond in
- * time.
+ * Freezes the guest's file systems. Returns false if the guest has no agent, or if the agent fails or does
+ * not respond in time.
  */
 export const freeze = (socketPath: string): Promise<boolean> =>
   withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-freeze', freezeMs)).then(
@@ -99,7 +99,7 @@ export const freeze = (socketPath: string): Promise<boolean> =>
     () => false,
   )
 
-/** Thaws the file systems of the guest, if they are frozen. */
+/** Thaws the guest's file systems, if they are frozen. */
 export const thaw = (socketPath: string): Promise<boolean> =>
   withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-thaw', thawMs)).then(
     () => true,

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EngineError } from '../../engine.ts'
 import type { QemuContext } from '../context.ts'
-import { talk } from '../disks/attachments.ts'
+import { withVmQmp } from '../disks/attachments.ts'
 import { createImage } from '../disks/disk-files.ts'
 import { readText, writeAtomically } from '../files.ts'
 import { observe } from '../observe.ts'
@@ -11,19 +11,23 @@ import { deviceId } from '../process/machine.ts'
 import { QmpError, type QmpSession } from '../process/qmp.ts'
 import { freeze, thaw } from './guest-agent.ts'
 
-/** A guest is frozen for milliseconds. After this time, anyone who finds the mark thaws it. */
-const frozenForMs = 10_000
+/**
+ * A guest is normally frozen for milliseconds. After this time, any server that finds the `frozen` file thaws
+ * it.
+ */
+const maxFrozenMs = 10_000
 
 const jobOf = (captureId: string) => `copy-${deviceId(captureId)}`
-/** In the VM's folder: its QEMU can write only there. */
+/** The file is in the VM's folder, the only place where the VM's QEMU can write. */
 const targetName = (captureId: string) => `capture-${captureId}.qcow2`
 
 export const targetFile = (ctx: QemuContext, vmId: string, captureId: string) =>
   join(ctx.records.folder(vmId), targetName(captureId))
 
 /**
- * Lets the QEMU of a running VM copy one of its disks, as the disk is at this moment. The guest is frozen for the start of
- * the copy if it can be. Returns null if that is required and impossible. The caller holds the VM's lock.
+ * Starts a point-in-time backup of a running VM's disk, made by its QEMU. The guest is frozen while the
+ * backup starts, if possible. Returns null if freezing is required but not possible. The caller holds the
+ * VM's lock.
  */
 export async function beginBackup(
   ctx: QemuContext,
@@ -39,18 +43,18 @@ export async function beginBackup(
   await ctx.isolation.give(folder, targetName(captureId))
   const agent = vmSocket(folder, 'agent')
   try {
-    return await talk(ctx, vmId, async (qmp) => {
+    return await withVmQmp(ctx, vmId, async (qmp) => {
       await qmp.execute('blockdev-add', {
         ...{ driver: 'qcow2', 'node-name': jobOf(captureId) },
         file: { driver: 'file', filename: targetName(captureId) },
       })
-      await writeAtomically(ctx.records.frozen(vmId), `${Date.now() + frozenForMs}`)
+      await writeAtomically(ctx.records.frozen(vmId), `${Date.now() + maxFrozenMs}`)
       const isFrozen = await freeze(agent)
       try {
         if (!isFrozen && mustFreeze) return null
         await startJob(qmp, captureId, node)
       } finally {
-        // Also after a freeze without a response, which may have happened.
+        // Thaw even if the freeze got no response, because it may have succeeded.
         if (isFrozen || mustFreeze) await thaw(agent)
         await rm(ctx.records.frozen(vmId), { force: true })
       }
@@ -76,7 +80,10 @@ async function startJob(qmp: QmpSession, captureId: string, node: string): Promi
   })
 }
 
-/** Returns whether the copy by QEMU is complete. If it failed, the point in time is lost. */
+/**
+ * Returns whether QEMU has finished the backup. A failed backup cannot be retried, because its point in time
+ * has passed.
+ */
 export async function isBackupComplete(ctx: QemuContext, vmId: string, captureId: string): Promise<boolean> {
   const isRunning = (await observe(ctx, vmId))?.process
   const job = isRunning ? await findJob(ctx, vmId, captureId) : undefined
@@ -98,28 +105,28 @@ interface Job {
 }
 
 async function findJob(ctx: QemuContext, vmId: string, captureId: string): Promise<Job | undefined> {
-  const jobs = await talk(ctx, vmId, (qmp) => qmp.execute<Job[]>('query-jobs'))
+  const jobs = await withVmQmp(ctx, vmId, (qmp) => qmp.execute<Job[]>('query-jobs'))
   return jobs.find(({ id }) => id === jobOf(captureId))
 }
 
-/** Makes QEMU release its copy, complete or not. The file stays. */
+/** Makes QEMU release the backup, finished or not. The file is kept. */
 export async function releaseBackup(ctx: QemuContext, vmId: string, captureId: string): Promise<void> {
   const id = jobOf(captureId)
-  await talk(ctx, vmId, async (qmp) => {
+  await withVmQmp(ctx, vmId, async (qmp) => {
     await qmp.execute('block-job-cancel', { device: id, force: true }).catch(ignoreMissing)
     for (let tries = 0; tries < 100; tries++) {
-      const isGone = await qmp.execute('job-dismiss', { id }).then(
+      const isDismissed = await qmp.execute('job-dismiss', { id }).then(
         () => true,
         (error) => /not found/i.test((error as Error).message),
       )
-      if (isGone) break
+      if (isDismissed) break
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     await qmp.execute('blockdev-del', { 'node-name': id }).catch(ignoreMissing)
   })
 }
 
-/** Removes what an attempt may have left at a VM, which may be off. */
+/** Removes a backup and its job, if they exist. The VM may be off. */
 export async function dropBackup(ctx: QemuContext, vmId: string, captureId: string): Promise<void> {
   await releaseBackup(ctx, vmId, captureId).catch(() => {})
   await rm(targetFile(ctx, vmId, captureId), { force: true })

@@ -16,12 +16,12 @@ import {
 import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
-/** A guest's kernel waits five seconds before it releases a slot, in case the request was a mistake. */
+/** A guest's kernel releases a slot only after five seconds, in which the request can be cancelled. */
 const unplugLimitMs = 20_000
 
 /**
- * Makes a disk accessible to the VM's QEMU, by a link in its folder or by the socket of the volume's server. A read-only
- * disk, which several VMs can share, keeps the server as its owner.
+ * Makes a disk accessible to the VM's QEMU, through a hard link in the VM's folder or the socket of the
+ * volume's virtiofsd. The server remains the owner of a read-only disk, because several VMs can share it.
  */
 export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   const folder = ctx.records.folder(vmId)
@@ -38,9 +38,9 @@ export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDi
   await chmod(join(folder, link), 0o444)
 }
 
-/** Plugs a disk into a running VM, unless it is already there. */
+/** Plugs a disk into a running VM, unless it is already plugged in. */
 export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
-  await talk(ctx, vmId, async (qmp) => {
+  await withVmQmp(ctx, vmId, async (qmp) => {
     if (await isPlugged(qmp, disk)) return
     await dropBackend(qmp, disk)
     await offerDisk(ctx, vmId, disk)
@@ -60,11 +60,11 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
 
 /** Unplugs a disk from a running VM, and waits until the guest has released it. */
 export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
-  await talk(ctx, vmId, async (qmp) => {
+  await withVmQmp(ctx, vmId, async (qmp) => {
     const until = Date.now() + unplugLimitMs
     while (await isPlugged(qmp, disk)) {
       if (Date.now() > until)
-        throw new EngineError('unavailable', `the guest does not release disk ${disk.id}`)
+        throw new EngineError('unavailable', `the guest did not release disk ${disk.id} in time`)
       await qmp.execute('device_del', { id: qdevId(disk) }).catch(ignoreBusyGuest)
       await sleep(250)
     }
@@ -74,13 +74,13 @@ export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk)
 }
 
 export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: string, sizeBytes: number) {
-  await talk(ctx, vmId, (qmp) =>
+  await withVmQmp(ctx, vmId, (qmp) =>
     qmp.execute('block_resize', { 'node-name': `node-${deviceId(diskId)}`, size: sizeBytes }),
   )
 }
 
-/** Sends commands to the VM's QEMU. A command that it refuses is `unavailable`. */
-export async function talk<T>(
+/** Runs a QMP session with the VM's QEMU. Throws `unavailable` if QEMU rejects a command. */
+export async function withVmQmp<T>(
   ctx: QemuContext,
   vmId: string,
   work: (qmp: QmpSession) => Promise<T>,
@@ -93,7 +93,7 @@ export async function talk<T>(
   }
 }
 
-/** Sets the limits of the disks of a VM that has not run yet. */
+/** Sets the bandwidth limits of a VM's disks before the guest starts. */
 export async function limitDisks(qmp: QmpSession, { osDiskMbps, disks }: VmSpec): Promise<void> {
   await limitDisk(qmp, 'os-device', osDiskMbps)
   for (const disk of disks) await limitDisk(qmp, qdevId(disk), disk.mbps)
@@ -103,7 +103,7 @@ async function limitDisk(qmp: QmpSession, device: string, mbps: number | null | 
   if (!mbps) return
   const bytesPerSecond = Math.round(mbps * 1e6)
   await qmp.execute('block_set_io_throttle', {
-    // The PCI device has no backend itself, but the virtio device in it has.
+    // The PCI device itself has no backend, but the virtio device inside it does.
     id: `/machine/peripheral/${device}/virtio-backend`,
     ...{ bps: 0, bps_rd: bytesPerSecond, bps_wr: bytesPerSecond },
     ...{ iops: 0, iops_rd: 0, iops_wr: 0 },
@@ -131,7 +131,7 @@ async function isPlugged(qmp: QmpSession, disk: AttachedDisk): Promise<boolean> 
   return devices.some((device) => device.name === qdevId(disk))
 }
 
-/** Removes the backend of the device, which may be left from a server that died while plugging. */
+/** Removes the disk's backend, which a server that died while plugging may have left behind. */
 async function dropBackend(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
   const command =
     disk.type === 'shared-volume'
@@ -146,7 +146,7 @@ function qdevId(disk: AttachedDisk): string {
   return `${disk.type === 'shared-volume' ? 'volume' : 'disk'}-${deviceId(disk.id)}`
 }
 
-/** The guest is still plugging in the disk, or already releasing it. */
+/** Ignores errors that mean that the guest is still plugging in the disk, or is already releasing it. */
 function ignoreBusyGuest(error: unknown): void {
   if (!(error instanceof QmpError) || !/process of unplug|guest is busy|not found/.test(error.message))
     throw error

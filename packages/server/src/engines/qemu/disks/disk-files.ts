@@ -6,7 +6,7 @@ import { readJson, writeJson } from '../files.ts'
 import { describeFile } from '../images/image-header.ts'
 import type { StatePaths } from '../paths.ts'
 
-/** `isCopying`: the content of a copy is not complete yet. */
+/** `isCopying`: the disk is still being filled from a snapshot. */
 export type DiskRecord = DiskSpec & { isCopying?: true }
 
 /** A data disk is a qcow2 file and a shared volume is a folder; `disk.json` next to it has its specification. */
@@ -56,7 +56,7 @@ export class DiskFiles {
     }
   }
 
-  /** The disk exists from now on, without its content. */
+  /** Records the disk before its content is copied. */
   async beginCopying({ source: _, ...disk }: DiskSpec): Promise<void> {
     await mkdir(this.folder(disk.id), { recursive: true, mode: 0o700 })
     await writeJson(join(this.folder(disk.id), 'disk.json'), { ...disk, isCopying: true })

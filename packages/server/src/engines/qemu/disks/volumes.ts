@@ -3,18 +3,18 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
-import { lastWords, run } from '../command.ts'
+import { redactedTail, run } from '../command.ts'
 import { isAccessible, isRoot, readJson, writeJson } from '../files.ts'
 import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
 const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
-/** The file next to a socket that identifies the serving process. */
-const recordName = '.server.json'
+/** Suffix of the file next to a socket that identifies the process serving it. */
+const recordSuffix = '.server.json'
 
 export async function canServeVolumes(): Promise<boolean> {
   const program = await findVirtiofsd()
-  return program !== null && (isRoot() || (await isSuccessor(program)))
+  return program !== null && (isRoot() || (await isRustVersion(program)))
 }
 
 async function findVirtiofsd(): Promise<string | null> {
@@ -22,19 +22,25 @@ async function findVirtiofsd(): Promise<string | null> {
   return null
 }
 
-const successors = new Map<string, Promise<boolean>>()
-/** QEMU 7.2's virtiofsd in C and its successor in Rust have different options, and only the successor runs without root. */
-function isSuccessor(program: string): Promise<boolean> {
+const rustVersions = new Map<string, Promise<boolean>>()
+/**
+ * The C virtiofsd of QEMU 7.2 and its Rust successor have different options. Only the latter runs without
+ * root.
+ */
+function isRustVersion(program: string): Promise<boolean> {
   const readHelp = () => run(program, ['--help']).catch((error: Error) => error.message)
-  const known = successors.get(program) ?? readHelp().then((text) => text.includes('--shared-dir'))
-  successors.set(program, known)
+  const known = rustVersions.get(program) ?? readHelp().then((text) => text.includes('--shared-dir'))
+  rustVersions.set(program, known)
   return known
 }
 
-/** Enters the VM's cgroups, so that the VM's limits include the server of its volumes. */
+/** Joins the VM's cgroups, so that the VM's limits also cover virtiofsd. */
 const enterScript = 'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; exec "$@"'
 
-/** Starts one virtiofsd per VM and volume. It ends with its QEMU, but would wait forever for one that never connects. */
+/**
+ * Starts the virtiofsd for one VM and volume. It exits when its QEMU does, but would wait forever for a QEMU
+ * that never connects.
+ */
 export async function serveVolume(
   vmDir: string,
   socket: string,
@@ -44,7 +50,7 @@ export async function serveVolume(
   const program = await findVirtiofsd()
   if (!program)
     throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
-  await endVolume(join(vmDir, `${socket}${recordName}`))
+  await stopVolumeServer(join(vmDir, `${socket}${recordSuffix}`))
   await rm(join(vmDir, socket), { force: true })
   const command = [program, ...(await argumentsFor(program, socket, shareFolder))]
   const child = spawn('/bin/sh', ['-c', enterScript, 'slipway-volume', ...command], {
@@ -55,46 +61,46 @@ export async function serveVolume(
   })
   let failure: string | null = null
   child.on('error', (error) => {
-    failure = lastWords(error.message)
+    failure = redactedTail(error.message)
   })
   child.on('exit', (code) => {
-    failure = `virtiofsd ended with code ${code}`
+    failure = `it exited with code ${code}`
   })
   child.unref()
   const identity = child.pid && (await identityOf(child.pid))
-  if (identity) await writeJson(join(vmDir, `${socket}${recordName}`), identity)
+  if (identity) await writeJson(join(vmDir, `${socket}${recordSuffix}`), identity)
   const until = Date.now() + startLimitMs
   while (!(await isAccessible(join(vmDir, socket)))) {
     if (failure !== null || Date.now() > until)
       throw new EngineError(
         'unavailable',
-        `the server of the shared volume did not start: ${failure ?? 'it has no socket'}`,
+        `virtiofsd did not start for the shared volume: ${failure ?? 'it did not open its socket'}`,
       )
     await sleep(20)
   }
 }
 
-/** Ends servers of volumes that are still there after QEMU has ended. */
-export async function endVolumes(vmDir: string): Promise<void> {
+/** Stops virtiofsd processes that are still running after QEMU has exited. */
+export async function stopVolumeServers(vmDir: string): Promise<void> {
   for (const name of await readdir(vmDir).catch(() => []))
-    if (name.endsWith(recordName)) await endVolume(join(vmDir, name))
+    if (name.endsWith(recordSuffix)) await stopVolumeServer(join(vmDir, name))
 }
 
-async function endVolume(record: string): Promise<void> {
+async function stopVolumeServer(record: string): Promise<void> {
   const identity = await readJson<ProcessIdentity>(record)
   if (identity) await endProcess(identity)
   await rm(record, { force: true })
 }
 
 async function argumentsFor(program: string, socket: string, shareFolder: string): Promise<string[]> {
-  if (await isSuccessor(program)) {
+  if (await isRustVersion(program)) {
     const sandbox = isRoot() ? [] : ['--sandbox', 'none']
     return [`--socket-path=${socket}`, `--shared-dir=${shareFolder}`, ...sandbox]
   }
   if (!isRoot())
     throw new EngineError(
       'rejected',
-      'the virtiofsd of this host needs root; install the virtiofsd package of a later Debian release',
+      'the virtiofsd of this host needs root; install the virtiofsd package from a later Debian release',
     )
   return [`--socket-path=${socket}`, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
 }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
-import { lastWords } from '../command.ts'
+import { redactedTail } from '../command.ts'
 import { readText } from '../files.ts'
 import type { Locks } from '../lock.ts'
 import type { StatePaths } from '../paths.ts'
@@ -111,7 +111,7 @@ export class ForwarderClient {
           socket = await this.#reach()
         }
         if (socket) return socket
-        const log = lastWords((await readText(this.#paths.forwarderLog)) ?? '')
+        const log = redactedTail((await readText(this.#paths.forwarderLog)) ?? '')
         throw new EngineError('unavailable', `the forwarder did not start: ${log}`)
       })
     )

@@ -34,8 +34,9 @@ interface Flow {
 const isPublic = addressGuard([])
 
 /**
- * A guest may reach public addresses and the ranges that the operator lists. Private, link-local and loopback ranges are
- * networks of the host (such as the metadata services of clouds), and the host's own addresses are excluded too.
+ * A guest may reach public addresses and the ranges that the operator lists. Private, link-local and loopback
+ * addresses are not allowed, because they belong to the host's networks (such as a cloud's metadata service).
+ * The host's own addresses are not allowed either.
  */
 export function mayReach(address: string, allow: string[]): boolean {
   if (allow.some((range) => cidrContains(range, address))) return true
@@ -43,9 +44,9 @@ export function mayReach(address: string, allow: string[]): boolean {
   return isPublic(address) && !own.some((mine) => mine.address === address)
 }
 
-/** The outgoing connections of one guest. */
+/** One guest's outgoing connections. */
 export class Egress implements Outbound {
-  /** Ranges in addition to the public ones; null if the guest may reach nothing. */
+  /** Allowed ranges in addition to public addresses; null if the guest may not connect to anything. */
   #allow: string[] | null = null
   #rules: CompiledRule[] = []
   readonly #connections = new Map<Socket, Route>()
@@ -128,7 +129,10 @@ export class Egress implements Outbound {
   }
 }
 
-/** The access network's DNS address means the host's resolver, and its gateway means the host's loopback address. */
+/**
+ * Maps the access network's DNS address to the host's resolver, and its gateway to the host's loopback
+ * address.
+ */
 function targetOf(destination: string, port: number): string | null {
   if (destination === accessNetwork.host) return '127.0.0.1'
   if (destination !== accessNetwork.dns) return destination

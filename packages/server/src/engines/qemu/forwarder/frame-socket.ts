@@ -8,20 +8,21 @@ const maxFrameBytes = 70_000
 const maxQueuedBytes = 4 * 1024 * 1024
 
 /**
- * The other end of a network card. QEMU listens on a unix socket in the VM's folder and the forwarder connects, so that a
- * restarted forwarder finds every guest again. Each Ethernet frame follows four bytes with its length.
+ * The forwarder's end of a guest's network card. QEMU listens on a unix socket in the VM's folder and the
+ * forwarder connects, so that a restarted forwarder finds every guest again. Each Ethernet frame is preceded
+ * by its length in four bytes.
  */
 export class FrameSocket {
   readonly #path: string
   readonly #limits: CardLimits
   readonly #onFrame: (frame: Buffer) => void
-  /** Called after all frames of one read, and when the connection broke. */
+  /** Called after all frames of one read are processed, and when the connection breaks. */
   readonly #onPause: (isBroken: boolean) => void
   #socket: Socket | null = null
   #retry: NodeJS.Timeout | null = null
   #pending: Buffer = Buffer.alloc(0)
   #isClosed = false
-  /** Frames that wait because of the limit. */
+  /** Frames that wait because of the rate limit. */
   #queue: Buffer[] = []
   #queuedBytes = 0
   /** Bytes of frames from and to the guest. */
@@ -52,7 +53,7 @@ export class FrameSocket {
     if (this.#queue.length === 1) this.#drain()
   }
 
-  /** Sends what the limit allows now, and continues when it allows more. */
+  /** Sends as much as the limit allows now, and continues when it allows more. */
   #drain(): void {
     while (this.#queue.length > 0 && this.#limits.sent.waitMs === 0) {
       const frame = this.#queue.shift()!
@@ -103,7 +104,10 @@ export class FrameSocket {
     this.#waitForLimit()
   }
 
-  /** Reads no more for now. The socket fills, and the guest's card waits instead of losing frames. */
+  /**
+   * Pauses reading until the limit allows more. The socket fills, and the guest's card waits instead of
+   * losing frames.
+   */
   #waitForLimit(): void {
     const { waitMs } = this.#limits.received
     if (waitMs === 0) return

@@ -21,7 +21,7 @@ import {
 import type { CardLimits } from './rate-limit.ts'
 import { type Outgoing, TcpConnection } from './tcp.ts'
 
-/** A locally administered address that no guest's card has. */
+/** A locally administered MAC address that no guest's card has. */
 const ownMac = Buffer.from('02534c490001', 'hex')
 const hostAddress = parseCidr(accessNetwork.host)!.base
 const guestAddress = parseCidr(accessNetwork.guest)!.base
@@ -30,14 +30,14 @@ const lastPort = 60_999
 
 /** Handles connections and datagrams from a guest. */
 export interface Outbound {
-  /** Opens a connection to the destination; null if the guest is not allowed to. */
+  /** Opens a connection to the destination; returns null if the guest is not allowed to connect to it. */
   dial(destination: string, port: number, guestPort: number): Duplex | null
   datagram(destination: string, datagram: UdpDatagram, reply: (payload: Buffer) => void): void
 }
 
 /**
- * The host's end of a guest's access network, over the unix socket of the guest's card. It uses no port of this machine that
- * another user could find, and QEMU itself needs no network.
+ * The host's end of a guest's access network, over the unix socket of the guest's card. It opens no port on
+ * this machine that other users could find, and QEMU itself needs no network.
  */
 export class GuestLink {
   readonly #frames: FrameSocket
@@ -85,9 +85,9 @@ export class GuestLink {
 
   #receive(frame: Buffer): void {
     if (frame.length < 14 || !frame.subarray(6, 12).equals(this.#guestMac)) return
-    const asked = readArpRequest(frame)
-    if (asked !== null) {
-      if (asked !== guestAddress) this.#frames.send(arpReply(frame, ownMac))
+    const requested = readArpRequest(frame)
+    if (requested !== null) {
+      if (requested !== guestAddress) this.#frames.send(arpReply(frame, ownMac))
       return
     }
     const packet = readIpv4(frame)
@@ -181,11 +181,14 @@ export class GuestLink {
       this.#nextPort = port === lastPort ? firstPort : port + 1
       if (!this.#connections.has(keyOf(hostAddress, port, guestPort))) return port
     }
-    throw new Error('every port towards the guest is in use')
+    throw new Error('all ports to the guest are in use')
   }
 }
 
-/** Connects both directions. Each side finishes an orderly end by itself; a broken connection breaks the other one. */
+/**
+ * Pipes data in both directions. If one connection breaks, the other is closed; after a normal end, each
+ * connection finishes on its own.
+ */
 export function join(guest: TcpConnection, remote: Duplex): void {
   guest.pipe(remote)
   remote.pipe(guest)

@@ -10,10 +10,11 @@ import { ed25519KeyOf, hostKeyBlob } from '../../../domain/guest/host-key.ts'
 import { mpint, SshReader, sshString, uint32 } from '../../../domain/guest/ssh-wire.ts'
 
 /**
- * The part of an SSH client that checks whether the server has a host key: both names, both proposals, one key exchange
- * (RFC 4253, 5656 and 8731) and the server's signature. The connection cannot be used after that.
+ * The part of an SSH client that checks whether the server has the expected host key: version strings,
+ * algorithm proposals, one key exchange (RFC 4253, 5656 and 8731) and the server's signature. The connection
+ * cannot be used after that.
  */
-const clientName = 'SSH-2.0-slipway'
+const clientVersion = 'SSH-2.0-slipway'
 const messages = { kexInit: 20, exchangeInit: 30, exchangeReply: 31, disconnect: 1 } as const
 const keyBytes = 32
 const spkiPrefix = Buffer.from('302a300506032b656e032100', 'hex')
@@ -22,7 +23,7 @@ const maxBytes = 256 * 1024
 
 interface Step {
   send: Buffer
-  /** `stranger` also if the server proves no key at all. */
+  /** `stranger` also if the server does not prove any key. */
   verdict?: 'proven' | 'stranger'
 }
 
@@ -32,7 +33,7 @@ export class HostKeyProbe {
   readonly #point = this.#pair.publicKey.export({ format: 'der', type: 'spki' }).subarray(-keyBytes)
   readonly #proposal = proposal()
   #unread = Buffer.alloc(0)
-  #serverName = ''
+  #serverVersion = ''
   #serverProposal = Buffer.alloc(0)
   #total = 0
 
@@ -46,12 +47,12 @@ export class HostKeyProbe {
     if (this.#total > maxBytes) throw new RangeError('too long for a key exchange')
     this.#unread = Buffer.concat([this.#unread, chunk])
     const send: Buffer[] = []
-    if (this.#serverName === '') {
+    if (this.#serverVersion === '') {
       const end = this.#unread.indexOf('\n')
       if (end === -1) return { send: Buffer.alloc(0) }
-      this.#serverName = this.#unread.subarray(0, end).toString('latin1').replace(/\r$/, '')
+      this.#serverVersion = this.#unread.subarray(0, end).toString('latin1').replace(/\r$/, '')
       this.#unread = this.#unread.subarray(end + 1)
-      send.push(Buffer.from(`${clientName}\r\n`), packet(this.#proposal))
+      send.push(Buffer.from(`${clientVersion}\r\n`), packet(this.#proposal))
     }
     for (let payload = this.#nextPayload(); payload; payload = this.#nextPayload()) {
       if (payload[0] === messages.kexInit) {
@@ -65,7 +66,7 @@ export class HostKeyProbe {
     return { send: Buffer.concat(send) }
   }
 
-  /** An unencrypted packet has its length, the length of its padding, the payload and the padding. */
+  /** An unencrypted packet consists of its length, the padding length, the payload and the padding. */
   #nextPayload(): Buffer | undefined {
     if (this.#unread.length < 5) return undefined
     const length = this.#unread.readUInt32BE(0)
@@ -89,7 +90,7 @@ export class HostKeyProbe {
     const secret = diffieHellman({ privateKey: this.#pair.privateKey, publicKey })
     const exchange = createHash('sha256')
     const proposals = [this.#proposal, this.#serverProposal]
-    for (const part of [clientName, this.#serverName, ...proposals, blob, this.#point, point])
+    for (const part of [clientVersion, this.#serverVersion, ...proposals, blob, this.#point, point])
       exchange.update(sshString(part))
     const digest = exchange.update(mpint(secret)).digest()
     const signed = new SshReader(signature)

@@ -1,7 +1,7 @@
 /**
- * The forwarder is a separate process that outlives the server. It serves the public ports of all VMs of one engine, enforces
- * their rules and switches frames between guests of one network. Its only argument is the engine's state directory. It
- * exits when it has neither a VM nor a connected server.
+ * The forwarder is a separate process that outlives the server. It serves the public ports of all VMs of one
+ * engine, enforces their rules and switches frames between guests of the same network. Its only argument is
+ * the engine's state directory. It exits when it has neither a VM nor a connected server.
  */
 import { existsSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -50,7 +50,7 @@ function acceptServer(socket: Socket): void {
       )
       if (!socket.destroyed) socket.write(`${JSON.stringify(response)}\n`)
     }
-    // A probe of SSH can take long, and no other request waits for it.
+    // An SSH probe can take a long time, so other requests do not wait for it.
     if (message.op === 'greeting') void respond()
     else queue = queue.then(respond)
   })

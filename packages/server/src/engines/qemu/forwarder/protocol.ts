@@ -7,23 +7,28 @@ export interface ForwardedVm {
   macAddress: string
   /** '' if the VM has no public address. The forwarder then listens on no port. */
   publicAddress: string
-  /** The address of the guest's card that is connected to the forwarder. */
+  /** The MAC address of the guest's card on the access network. */
   accessMac: string
   /** The guest's ports that are open to the outside. */
   ports: number[]
-  /** What the guest may reach in addition to public addresses; null if it may reach nothing. */
+  /**
+   * Ranges that the guest may reach in addition to public addresses; null if it may not connect to anything.
+   */
   egressAllow: string[] | null
   rules: CompiledRule[]
-  /** The limit of each direction, for all cards together. A server of an earlier version sends none. */
+  /** The limit for each direction, shared by all cards. Servers of earlier versions do not send it. */
   networkGbps?: number
 }
 
 export interface VmForwards {
-  /** The public port of SSH; 0 if no port is available. */
+  /** The public port for SSH; 0 if no port is available. */
   sshPort: number
   /** Ports that could not be opened, with the reason. */
   failures: string[]
-  /** Bytes of the guest's network cards since the forwarder serves the VM; an earlier forwarder does not count them. */
+  /**
+   * Bytes through the guest's network cards since the forwarder started serving the VM. Forwarders of earlier
+   * versions do not count them.
+   */
   receivedBytes?: number
   sentBytes?: number
 }
@@ -42,5 +47,7 @@ export interface ForwarderStatus {
 export type ForwarderMessage = { id: number } & ForwarderRequest
 export type ForwarderResponse = { id: number } & ({ result: unknown } | { error: string })
 
-/** An incompatible change of the messages needs another number: a forwarder outlives the server that started it. */
+/**
+ * Increment the number when messages change incompatibly: a forwarder outlives the server that started it.
+ */
 export const forwarderSocket = 'forwarder-3.sock'

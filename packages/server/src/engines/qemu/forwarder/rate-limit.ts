@@ -1,16 +1,17 @@
 /**
- * This much time's worth of bytes may pass at once. On a busy machine a process wakes up tens of milliseconds late; with a
- * smaller burst the time until then would be lost, and a guest would reach only a part of its limit.
+ * The length of a burst: bytes worth this much time may pass without waiting. On a busy machine, a process
+ * wakes up tens of milliseconds late. With a smaller burst, that time would be lost, and a guest could not
+ * reach its limit.
  */
 const burstMs = 50
 
-/** Limits one direction of a VM's network cards. Bytes that passed too early are waited for afterwards. */
+/** Limits one direction of a VM's network cards. Bytes may pass early; later bytes then wait longer. */
 export class RateLimit {
   readonly #bytesPerMs: number
-  /** When everything that has passed would have passed at the limit. */
+  /** The time at which all bytes so far would have passed at exactly the limit. */
   #paidAtMs = 0
 
-  /** Without a number there is no limit. */
+  /** There is no limit if `gbps` is omitted. */
   constructor(gbps = Number.POSITIVE_INFINITY) {
     this.#bytesPerMs = (gbps * 1e9) / 8 / 1000
   }
@@ -25,7 +26,7 @@ export class RateLimit {
   }
 }
 
-/** The limits of a VM, seen from the forwarder: both cards share them. */
+/** The limits of a VM, which its two cards share. The directions are those of the forwarder. */
 export interface CardLimits {
   received: RateLimit
   sent: RateLimit

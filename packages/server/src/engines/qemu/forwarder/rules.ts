@@ -9,7 +9,7 @@ export interface InboundConnection {
   destinationPort: number
 }
 
-/** Denies come first, then allows; a connection that no rule matches is denied. */
+/** Deny rules are checked before allow rules. A connection that no rule matches is denied. */
 export function isInboundAllowed(rules: CompiledRule[], connection: InboundConnection): boolean {
   const ordered = rules.toSorted((a, b) => Number(a.action === 'allow') - Number(b.action === 'allow'))
   const { source: peer, sourcePort, destinationPort } = connection
@@ -18,8 +18,8 @@ export function isInboundAllowed(rules: CompiledRule[], connection: InboundConne
 }
 
 /**
- * The ports to listen on: SSH, and every port that an inbound TCP allow lists, up to the limit. `notes` names what exceeds
- * the limit; such a rule applies only to ports that other rules list.
+ * The ports to listen on: SSH, and every port that an inbound TCP allow rule lists, up to the limit. `notes`
+ * says what is not forwarded. Such a rule takes effect only for ports that other rules list.
  */
 export function servedPorts(rules: CompiledRule[]): { ports: number[]; notes: string[] } {
   const ports = new Set([sshGuestPort])

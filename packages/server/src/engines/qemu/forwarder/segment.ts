@@ -8,7 +8,7 @@ interface Port {
   frames: FrameSocket
 }
 
-/** A virtual switch per tenant network. A guest can send only from its own hardware address. */
+/** A virtual switch per tenant network. A guest can send only from its own MAC address. */
 export class Segments {
   readonly #ports = new Map<string, Port>()
 
@@ -35,10 +35,10 @@ export class Segments {
   #deliver(from: Port, frame: Buffer): void {
     if (frame.length < 14 || frame.toString('hex', 6, 12) !== from.macAddress) return
     const destination = frame.toString('hex', 0, 6)
-    const isForMany = (frame[0]! & 1) === 1
+    const isGroupAddress = (frame[0]! & 1) === 1
     for (const to of this.#ports.values()) {
       if (to === from || to.networkId !== from.networkId) continue
-      if (isForMany || to.macAddress === destination) to.frames.send(frame)
+      if (isGroupAddress || to.macAddress === destination) to.frames.send(frame)
     }
   }
 }

@@ -2,15 +2,19 @@ import type { Duplex } from 'node:stream'
 import { HostKeyProbe } from './host-key-probe.ts'
 
 /**
- * `greeted`: an SSH server responds with the expected host key. `stranger`: it has another host key. `closed`: the guest
- * responds, but not with SSH yet. `silent`: the guest does not respond, because its network is not up yet.
+ * `greeted`: an SSH server responds with the expected host key. `stranger`: an SSH server responds with
+ * another host key. `closed`: the guest responds, but not with SSH yet. `silent`: the guest does not respond,
+ * because its network is not up yet.
  */
 export type SshProbeResult = 'greeted' | 'stranger' | 'closed' | 'silent'
 
-/** On a busy, emulated machine an SSH server takes long to prove its host key. */
+/** On a busy emulated machine, an SSH server needs a long time to prove its host key. */
 export const proofMs = 20_000
 
-/** Checks what responds on an SSH port within the time, with a proof of `hostKey` (`ssh-ed25519 AAAA…`) unless it is ''. */
+/**
+ * Checks what responds on an SSH port within the time limit. Unless `hostKey` (`ssh-ed25519 AAAA…`) is '',
+ * the server must prove that it has this key.
+ */
 export function probeSsh(connection: Duplex, timeoutMs: number, hostKey: string): Promise<SshProbeResult> {
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)

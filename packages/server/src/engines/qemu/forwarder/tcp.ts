@@ -24,20 +24,20 @@ export interface Outgoing {
 
 interface Unacknowledged {
   sequence: number
-  /** SYN and FIN count as a byte each. */
+  /** SYN and FIN count as one byte each. */
   length: number
   flags: number
   payload: Buffer
 }
 
 /**
- * The host's end of one TCP connection with a guest. The unix socket between them does not lose or reorder segments, and has
- * no congestion. Segments are lost only when a queue is full. Segments after a lost one are dropped, and the guest sends them
- * again. Retry intervals do not depend on measured times.
+ * The host's end of one TCP connection with a guest. The unix socket between them does not lose or reorder
+ * segments, and has no congestion. Segments are lost only when a queue is full. Segments after a lost one are
+ * dropped, and the guest sends them again. Retry intervals do not depend on measured round-trip times.
  */
 export class TcpConnection extends Duplex {
   readonly #send: (segment: Outgoing) => void
-  readonly #onGone: () => void
+  readonly #onClosed: () => void
   readonly #unacknowledged: Unacknowledged[] = []
   #state: 'connecting' | 'accepting' | 'open' = 'connecting'
   #sendNext = randomBytes(4).readUInt32BE()
@@ -52,43 +52,43 @@ export class TcpConnection extends Duplex {
   #hasSentEnd = false
   #hasReceivedEnd = false
   #duplicates = 0
-  /** Everything before this sequence number was sent again. */
+  /** Everything before this sequence number has been sent again. */
   #recoverUntil = this.#sendNext
   #needsAck = false
   #retryMs = firstRetryMs
   #retry: NodeJS.Timeout | null = null
   #progressAtMs = Date.now()
 
-  private constructor(send: (segment: Outgoing) => void, onGone: () => void) {
+  private constructor(send: (segment: Outgoing) => void, onClosed: () => void) {
     super({ readableHighWaterMark: receiveBytes })
     this.#send = send
-    this.#onGone = onGone
-    // Users of the connection listen for `close`; an error before that must not end the process.
+    this.#onClosed = onClosed
+    // Users of the connection listen for `close`; an error before that must not crash the process.
     this.on('error', () => {})
   }
 
-  static connecting(send: (segment: Outgoing) => void, onGone: () => void): TcpConnection {
-    const connection = new TcpConnection(send, onGone)
+  static connecting(send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
+    const connection = new TcpConnection(send, onClosed)
     connection.#enqueue(tcpFlags.syn, Buffer.alloc(0))
     return connection
   }
 
   /** Accepts a guest's SYN. */
-  static accepting(syn: TcpSegment, send: (segment: Outgoing) => void, onGone: () => void): TcpConnection {
-    const connection = new TcpConnection(send, onGone)
+  static accepting(syn: TcpSegment, send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
+    const connection = new TcpConnection(send, onClosed)
     connection.#state = 'accepting'
-    connection.#learn(syn)
+    connection.#readSyn(syn)
     connection.#enqueue(tcpFlags.syn | tcpFlags.ack, Buffer.alloc(0))
     return connection
   }
 
   receive(segment: TcpSegment): void {
     if (this.destroyed) return
-    if (this.#state === 'connecting') this.#receiveAnswer(segment)
-    else this.#receiveFurther(segment)
+    if (this.#state === 'connecting') this.#receiveSynAck(segment)
+    else this.#receiveNextSegment(segment)
   }
 
-  #receiveFurther(segment: TcpSegment): void {
+  #receiveNextSegment(segment: TcpSegment): void {
     const { flags } = segment
     if (flags & tcpFlags.rst) {
       if (segment.sequence === this.#receiveNext) this.destroy(resetByGuest())
@@ -137,12 +137,12 @@ export class TcpConnection extends Duplex {
     if (this.#retry) clearTimeout(this.#retry)
     const isOver = this.#hasReceivedEnd && this.#hasSentEnd
     if (!isOver) this.#sendNow(tcpFlags.rst | tcpFlags.ack, this.#sendNext, Buffer.alloc(0))
-    this.#onGone()
+    this.#onClosed()
     this.#onWritten?.()
     done(error)
   }
 
-  #receiveAnswer(segment: TcpSegment): void {
+  #receiveSynAck(segment: TcpSegment): void {
     const { flags } = segment
     if (!(flags & tcpFlags.ack) || segment.acknowledgement !== this.#sendNext) return
     if (flags & tcpFlags.rst) {
@@ -150,14 +150,14 @@ export class TcpConnection extends Duplex {
       return
     }
     if (!(flags & tcpFlags.syn)) return
-    this.#learn(segment)
+    this.#readSyn(segment)
     this.#open(segment)
     this.#needsAck = true
     this.flush()
     this.#pump()
   }
 
-  #learn(syn: TcpSegment): void {
+  #readSyn(syn: TcpSegment): void {
     this.#receiveNext = (syn.sequence + 1) >>> 0
     this.#peerShift = syn.windowShift ?? 0
     this.#peerSegmentBytes = Math.max(
@@ -313,7 +313,7 @@ export class TcpConnection extends Duplex {
   }
 }
 
-/** Segment size, and the scale of our windows. */
+/** Our maximum segment size and window scale. */
 const synOptions = Buffer.from([2, 4, maxSegmentBytes >> 8, maxSegmentBytes & 0xff, 1, 3, 3, windowShift])
 
 function resetByGuest(): Error {

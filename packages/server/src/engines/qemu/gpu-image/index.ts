@@ -21,9 +21,9 @@ import {
 } from './recipe.ts'
 
 export interface GpuImageOptions {
-  /** The file that is created. */
+  /** The file to create. */
   output: string
-  /** Release of Debian. */
+  /** The Debian release. */
   suite: string
   mirrors: Partial<Mirrors>
   hasDriver: boolean
@@ -37,14 +37,17 @@ export interface GpuImage {
   bytes: number
   diskMib: number
   hasToolkit: boolean
-  /** Versions of the packages that matter most, by name. */
+  /** Names and versions of the most important packages. */
   versions: string[]
 }
 
 const hours = 3_600_000
 const shownPackages = ['linux-image-*', 'docker.io', 'nvidia-kernel-dkms', containerToolkit]
 
-/** Builds a Debian image for GPUs. Temporary files are in TMPDIR; the output appears when it is complete. */
+/**
+ * Builds a Debian image for GPU VMs. Temporary files are in TMPDIR; the output file appears when it is
+ * complete.
+ */
 export async function buildGpuImage(options: GpuImageOptions, progress: Progress): Promise<GpuImage> {
   const arch = hostArchitecture()
   await requirePrograms()
@@ -73,7 +76,7 @@ export async function buildGpuImage(options: GpuImageOptions, progress: Progress
   }
 }
 
-/** Programs that are not part of every Debian installation, and their packages. */
+/** Programs that not every Debian installation has, and their packages. */
 const programs: Record<string, string> = {
   mmdebstrap: 'mmdebstrap',
   'qemu-img': 'qemu-utils',
@@ -123,7 +126,7 @@ async function planPackages(
   return { sources, recipe: { hasDriver, hasToolkit, packages } }
 }
 
-/** mmdebstrap uses root, or a user namespace. It checks the signatures of all packages. */
+/** mmdebstrap runs as root or in a user namespace. It checks the signatures of all packages. */
 async function installSystem(
   tarball: string,
   sources: string,
@@ -144,7 +147,7 @@ async function installSystem(
 
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Users other than root see the owners of files only in a user namespace. */
+/** Without root, the files' owners are visible only in a user namespace. */
 const asRoot = (script: string, cwd: string) =>
   isRoot()
     ? run('sh', ['-ec', script], { cwd, timeoutMs: 2 * hours, showsPaths: true })
@@ -156,7 +159,7 @@ async function makeFileSystem(
   workDir: string,
   tarball: string,
 ): Promise<{ rootMib: number; versions: string[] }> {
-  // The kernel creates the files of /dev.
+  // The kernel creates the files in /dev.
   const unpacking = `mkdir root
 tar -x --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*' -f root.tar -C root
 rm root.tar
@@ -172,7 +175,7 @@ dpkg-query --admindir=root/var/lib/dpkg -W -f '\${db:Status-Abbrev}\${Package} \
   return { rootMib, versions: installed }
 }
 
-/** Files of a user namespace can only be removed in one. */
+/** Files that were created in a user namespace can only be removed in one. */
 async function removeTree(workDir: string): Promise<void> {
   await rm(workDir, { recursive: true, force: true }).catch(() => asRoot('rm -rf root', workDir))
   await rm(workDir, { recursive: true, force: true })

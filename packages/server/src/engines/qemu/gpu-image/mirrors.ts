@@ -7,11 +7,11 @@ import { isAccessible } from '../files.ts'
 
 export interface Mirrors {
   main: string
-  /** Security updates come from an archive of their own. */
+  /** Security updates come from a separate archive. */
   security: string
 }
 
-/** Uses the mirrors of the machine's apt where none is given. */
+/** Uses the machine's apt mirrors for those that are not given. */
 export async function chooseMirrors(given: Partial<Mirrors>): Promise<Mirrors> {
   const targets = await run('apt-get', ['indextargets', '--format', '$(LABEL)|$(SITE)']).catch(() => '')
   const siteOf = (label: string) =>
@@ -42,7 +42,7 @@ export async function sourceLines(mirrors: Mirrors, suite: string, components: s
   ].join('')
 }
 
-/** Returns which of the packages the sources have. Downloads their lists into a folder of their own. */
+/** Returns which of the packages the sources have. Downloads the package lists into a separate folder. */
 export async function availablePackages(
   workDir: string,
   sources: string,

@@ -1,7 +1,7 @@
 import { guestReporter } from '../../guest-reporter.ts'
 import type { Architecture } from '../architecture.ts'
 
-/** Kernels of the cloud flavour lack drivers of physical devices, which a passed-through GPU is. */
+/** Debian's cloud kernels lack drivers for physical devices, such as a passed-through GPU. */
 const systemPackages = (arch: Architecture) => [
   ...[`linux-image-${arch.debianName}`, `grub-efi-${arch.debianName}-bin`],
   ...['systemd-sysv', 'udev', 'dbus', 'cloud-init', 'netplan.io', 'systemd-resolved', 'systemd-timesyncd'],
@@ -10,23 +10,23 @@ const systemPackages = (arch: Architecture) => [
   ...['cloud-guest-utils', 'e2fsprogs', 'fdisk'],
   // Freezes file systems for images and snapshots of the running VM.
   'qemu-guest-agent',
-  // Docker starts no container if the kernel has AppArmor and its tools are missing.
+  // Docker cannot start containers if the kernel has AppArmor but its tools are missing.
   ...['docker.io', 'apparmor'],
 ]
 
-/** Without the graphical part of the driver. The kernel module is compiled for the kernel of the image. */
+/** The driver without its graphical part. The kernel module is compiled for the image's kernel. */
 export const driverPackages = (arch: Architecture) => [
   ...[`linux-headers-${arch.debianName}`, 'nvidia-kernel-dkms', 'nvidia-smi', 'libcuda1'],
   ...['nvidia-persistenced', 'nvidia-modprobe'],
 ]
 
-/** Gives containers access to GPUs. Debian does not have it, but a mirror can. */
+/** Gives containers access to GPUs. Debian does not have this package, but a mirror may. */
 export const containerToolkit = 'nvidia-container-toolkit'
 
 export interface Recipe {
   hasDriver: boolean
   hasToolkit: boolean
-  /** Further packages. */
+  /** Additional packages. */
   packages: string[]
 }
 
@@ -52,7 +52,7 @@ RestartSec=60
 WantedBy=multi-user.target
 `
 
-/** Debian keeps the links to the newest kernel, so that the guest starts it after an upgrade. */
+/** Debian updates the links to the newest kernel, so that the guest boots it after an upgrade. */
 const grubConfig = (arch: Architecture) => `search.fs_label root root
 linux /vmlinuz root=LABEL=root ro console=tty0 console=${arch.serialConsole}
 initrd /initrd.img
@@ -70,7 +70,7 @@ const filesOf = (arch: Architecture): Record<string, string> => ({
   'etc/slipway/grub.cfg': grubConfig(arch),
 })
 
-/** In the image while it is built. */
+/** Paths in the image during the build. */
 export const efiProgram = '/boot/grub.efi'
 export const hookFile = '/root/slipway-hook'
 
@@ -78,8 +78,9 @@ const grubModules = 'part_gpt ext2 search_label linux boot normal'
 const grubFormats = { x86_64: 'x86_64-efi', aarch64: 'arm64-efi' }
 
 /**
- * Runs on the host when all packages are installed, with the root of the image as its argument. Host keys, machine id and
- * host name must differ between VMs: cloud-init and systemd create them at the first boot.
+ * Runs on the host when all packages are installed, with the image's root directory as its argument. Host
+ * keys, machine id and host name must differ between VMs, so cloud-init and systemd create them at the first
+ * boot.
  */
 export function setUpScript(arch: Architecture, { hasDriver }: Recipe, hasHook: boolean): string {
   const writes = Object.entries(filesOf(arch)).map(

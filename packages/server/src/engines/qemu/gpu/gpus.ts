@@ -6,10 +6,13 @@ export type GpuOption = { model: string; count: number }[] | { pci: string }[]
 
 type HostGpu = Pick<SysfsGpu, 'pciAddress' | 'model' | 'numaNode' | 'iommuGroup' | 'canReset' | 'check'>
 
-/** The PCI domain of declared GPUs; no real machine has it. */
+/** The PCI domain of declared GPUs, which no real machine uses. */
 const declaredDomain = 'dec0'
 
-/** The GPUs that this host offers: declared ones exist only in the configuration, the others are passed through. */
+/**
+ * The GPUs that this host offers. Declared GPUs exist only in the configuration; all others are passed
+ * through.
+ */
 export class HostGpus {
   readonly #option: GpuOption
   readonly #sysfsRoot: string
@@ -66,10 +69,10 @@ export class HostGpus {
 }
 
 function requireWholeGroup(gpu: SysfsGpu, given: string[]): void {
-  const left = gpu.groupGpus.filter((address) => !given.includes(address))
-  if (left.length > 0)
+  const missing = gpu.groupGpus.filter((address) => !given.includes(address))
+  if (missing.length > 0)
     throw new EngineError(
       'rejected',
-      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}, so they can only be assigned to one VM together`,
+      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${missing.join(', ')}, so they must be assigned to the same VM`,
     )
 }

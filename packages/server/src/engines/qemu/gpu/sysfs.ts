@@ -23,7 +23,7 @@ export interface SysfsGpu extends PciDevice {
   model: string
   /** GPUs that are not in the catalogue are offered only if an operator lists them. */
   isInCatalogue: boolean
-  /** All GPUs of the same IOMMU group, including this one. They can only be passed to one VM together. */
+  /** All GPUs of the same IOMMU group, including this one. They can only be passed to the same VM. */
   groupGpus: string[]
   /** Why it cannot be passed to a guest; '' if it can. */
   problem: string
@@ -92,10 +92,13 @@ async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
   )
 }
 
-/** A device that has fallen off the bus returns ones for everything. */
+/** Every read from a device that has fallen off the bus returns all ones. */
 const noDevice = 0xffff
 
-/** Reads the vendor from the configuration space, which the device itself returns; the file `vendor` is a copy in the kernel. */
+/**
+ * Reads the vendor id from the configuration space, because this asks the device itself; the file `vendor`
+ * has the kernel's cached copy.
+ */
 async function checkGpu(folder: string): Promise<GpuCheck> {
   const config = await readFile(join(folder, 'config')).catch(() => Buffer.alloc(0))
   if (config.length >= 2 && config.readUInt16LE(0) === noDevice)

@@ -12,14 +12,17 @@ export interface ImageDescription {
 
 const headerBytes = 104
 const qcow2Magic = 0x514649fb
-/** Dirty, corrupt, compression type and extended L2 entries. The external data file is not supported. */
+/**
+ * Supported feature bits: dirty, corrupt, compression type and extended L2 entries, but not an external data
+ * file.
+ */
 const selfContainedFeatures = 0b11011n
 const maxVirtualBytes = 64n * 1024n ** 4n
 const foreignMagics = ['KDMV', '# Disk DescriptorFile', 'vhdxfile', 'conectix', 'QED\0', '<<< ']
 
 /**
- * Opens regular files only: a link or device could make the server read other files of the host. Everything
- * about the file has to be read from this handle.
+ * Opens regular files only, because a link or device could make the server read other files of the host. All
+ * later reads must use this handle.
  */
 export async function openPlainFile(file: string): Promise<FileHandle | null> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -37,9 +40,9 @@ export async function openPlainFile(file: string): Promise<FileHandle | null> {
 }
 
 /**
- * Reads the header without QEMU's programs: they would open the backing or data file that a crafted image names. The format
- * is given and never guessed, because a guest controls the content of a raw image; an image that begins like another format
- * is rejected.
+ * Reads the header without QEMU's programs, which would open the backing or data file that a crafted image
+ * names. The format is never guessed, because a guest controls the content of a raw image. An image that
+ * begins like another format is rejected.
  */
 export async function describeImage(
   handle: FileHandle,
@@ -73,8 +76,9 @@ export async function describeImage(
 }
 
 /**
- * Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. With `mayReferToBase` it may be
- * an OS disk, whose header names its image: the caller then names that image itself.
+ * Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. With
+ * `mayReferToBase`, the header may name a base image, as in an OS disk; the caller must then name the base
+ * itself.
  */
 export async function describeFile(
   file: string,

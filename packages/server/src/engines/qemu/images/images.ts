@@ -29,18 +29,21 @@ interface DiskImageSource extends Record<string, unknown> {
 const maxImportBytes = 512 * 1024 ** 3
 const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
-/** A custom image. The VM has a link to its file, so that the image can be removed. */
+/** A custom image. The VM has a hard link to its file, so that the image can be removed. */
 interface CapturedSource extends Record<string, unknown> {
   kind: 'capture'
   id: string
-  /** The image that starts the guest, if the guest does not start from its disk. */
+  /** The mini guest whose kernel boots the guest; null if the guest boots from its disk. */
   boot: MiniGuestSource | null
   virtualSizeGib: number
 }
 
 export type ImageSource = MiniGuestSource | DiskImageSource | CapturedSource
 
-/** The mini guest starts with a kernel of the host, also from a copy of its disk; other guests start from their disk. */
+/**
+ * The mini guest, and custom images made from it, boot a kernel from the host. Other guests boot from their
+ * disk.
+ */
 export const bootOf = (source: ImageSource): MiniGuestSource | null =>
   source.kind === 'mini' ? source : source.kind === 'capture' ? source.boot : null
 
@@ -76,7 +79,7 @@ export async function importImage(
   }
 }
 
-/** An endless response would fill the disk of the host. */
+/** An endless response would fill the host's disk. */
 async function* limited(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
   let bytes = 0
   for await (const chunk of content) {
@@ -106,7 +109,7 @@ async function openSource(source: string): Promise<Readable> {
   return Readable.fromWeb(response.body as import('node:stream/web').ReadableStream)
 }
 
-/** Results by file; a file with the same size and time of change is not hashed again. */
+/** Results by file. A file whose size and modification time are unchanged is not hashed again. */
 const checked = new Map<string, { identity: string; image: ImageDescription }>()
 
 /** Checks before every use that the file has this checksum and refers to no other file. */
@@ -140,8 +143,8 @@ function refuse(imageName: string, error: Error): never {
 }
 
 /**
- * Returns the path of a source in the images directory. Only build and import write there. A source comes from a database
- * row, so paths, links and all names other than those from build and import are rejected.
+ * Returns the path of a source in the images directory, to which only build and import write. A source comes
+ * from a database row, so paths, links and names that build and import do not use are rejected.
  */
 async function pathOf(
   dataDir: string,
@@ -159,7 +162,10 @@ async function pathOf(
 
 type Files = Pick<QemuContext, 'options' | 'records'>
 
-/** The file below the OS disk of a VM, or where an image of the catalogue is. */
+/**
+ * The base of a VM's OS disk: for a custom image, a file in the VM's folder, otherwise a file in the images
+ * directory.
+ */
 function baseFile({ options, records }: Files, { id, image }: VmSpec): Promise<string> | string {
   const source = image.source as ImageSource
   if (source.kind === 'capture') return records.osBase(id)
@@ -167,7 +173,7 @@ function baseFile({ options, records }: Files, { id, image }: VmSpec): Promise<s
   return source.kind === 'mini' ? path.then((folder) => join(folder, 'os.qcow2')) : path
 }
 
-/** The kernel and initramfs of the host that start the guest; none if it starts from its disk. */
+/** The kernel and initramfs that boot the guest; empty if it boots from its disk. */
 async function bootFiles({ options }: Files, { image }: VmSpec): Promise<{ file: string; sha256: string }[]> {
   const boot = bootOf(image.source as ImageSource)
   if (!boot) return []
@@ -178,7 +184,10 @@ async function bootFiles({ options }: Files, { image }: VmSpec): Promise<{ file:
   ]
 }
 
-/** The files that QEMU inherits, in the order of its descriptors. The VM's user can read them only in this way. */
+/**
+ * Opens the files that QEMU inherits, in the order of its descriptors. The VM's user can read them only this
+ * way.
+ */
 export async function openImage(ctx: Files, spec: VmSpec): Promise<FileHandle[]> {
   const files: FileHandle[] = []
   for (const name of [await baseFile(ctx, spec), ...(await bootFiles(ctx, spec)).map(({ file }) => file)]) {
@@ -190,16 +199,16 @@ export async function openImage(ctx: Files, spec: VmSpec): Promise<FileHandle[]>
   return files
 }
 
-/** The read-only base of a VM's OS disk, after a check of all files of the image. */
+/** Checks all files of a VM's image and returns the read-only base of the OS disk. */
 export async function osBaseOf(
   ctx: Files,
   spec: VmSpec,
 ): Promise<{ file: string; format: ImageFormat; sizeGib: number }> {
   const { name, source } = spec.image as { name: string; source: ImageSource }
-  // The kernel and the initramfs are no disks: only their checksums count.
+  // The kernel and the initramfs are not disk images, so only their checksums matter.
   for (const { file, sha256 } of await bootFiles(ctx, spec)) await checkImage(file, sha256, name, 'raw')
   const file = await baseFile(ctx, spec)
-  // Only this engine writes the file of a copy, and no checksum of it is known.
+  // The file of a custom image is written only by this engine, and has no recorded checksum.
   const { format, virtualSizeGib } =
     source.kind === 'capture'
       ? await describeFile(file).catch((error: Error) => refuse(name, error))

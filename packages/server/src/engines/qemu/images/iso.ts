@@ -1,6 +1,6 @@
 /**
- * A flat ISO 9660 image for the NoCloud seed, so that no mastering tool has to be installed. Linux accepts names such as
- * `meta-data`, although the standard's alphabet has no hyphen.
+ * A flat ISO 9660 image for the NoCloud seed, so that no ISO tool has to be installed. Linux accepts names
+ * such as `meta-data`, although the standard does not allow hyphens.
  */
 const sectorBytes = 2048
 const rootSector = 20
@@ -67,7 +67,9 @@ function directoryRecord(name: Buffer, sector: number, size: number, isDirectory
   return record
 }
 
-/** One entry: the length of the root's name, its sector, and its parent's number, which is its own. */
+/**
+ * The only entry is the root: the length of its name, its sector, and its parent's number, which is its own.
+ */
 const pathTable = (order: 'le' | 'be') =>
   Buffer.from(
     order === 'le' ? [1, 0, rootSector, 0, 0, 0, 1, 0, 0, 0] : [1, 0, 0, 0, 0, rootSector, 0, 1, 0, 0],

@@ -1,4 +1,4 @@
-/** An entry of a file tree. Everything belongs to root. */
+/** An entry of a file tree. All entries are owned by root. */
 export type TreeEntry =
   | { path: string; kind: 'directory'; mode: number }
   | { path: string; kind: 'file'; mode: number; content: Buffer }
@@ -6,7 +6,7 @@ export type TreeEntry =
 
 const typeBits = { directory: 0o040000, file: 0o100000, link: 0o120000 }
 
-/** Writes a `newc` cpio archive, which the kernel unpacks as its initial root. */
+/** Creates a `newc` cpio archive, which the kernel unpacks as its initial root file system. */
 export function cpioArchive(entries: TreeEntry[]): Buffer {
   const parts: Buffer[] = []
   let inode = 1

@@ -1,13 +1,13 @@
 /**
- * The content of the mini guest: busybox, dropbear for SSH, and OpenSSH's server for SFTP. All connections come from one
- * address of the access network, and a dropbear daemon allows only five per address, so each connection gets its own
- * process. Under emulation processes are slow to start: busybox's shell runs its own commands without starting a program
- * (once /proc is mounted), so most commands here have no path.
+ * The content of the mini guest: busybox, dropbear for SSH, and OpenSSH's server for SFTP. All connections
+ * come from one address of the access network, and a dropbear daemon allows only five per address, so each
+ * connection gets its own process. Under emulation, processes start slowly. Once /proc is mounted, busybox's
+ * shell runs its own commands without starting a program, so most commands here have no path.
  */
 
 import { guestReporter } from '../../guest-reporter.ts'
 
-/** Printed on the console just before SSH is served; connecting earlier is useless. */
+/** Printed on the console just before SSH starts; connecting earlier is useless. */
 export const miniGuestUp = 'slipway: the guest is up'
 
 /** Runs from the initramfs: loads drivers, finds the OS disk by its serial number and switches to it. */
@@ -57,7 +57,7 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'usr/sbin/slipway-guest': { mode: 0o755, content: guestReporter },
   'etc/passwd': { mode: 0o644, content: 'root:x:0:0:root:/root:/bin/sh\n' },
   'etc/group': { mode: 0o644, content: 'root:x:0:\n' },
-  // Without a password, for the serial console; SSH accepts only keys.
+  // No password, for logins on the serial console; SSH accepts only keys.
   'etc/shadow': { mode: 0o600, content: 'root::19000:0:99999:7:::\n' },
   'etc/shells': { mode: 0o644, content: '/bin/sh\n' },
   'etc/profile': { mode: 0o644, content: 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n' },
@@ -116,7 +116,7 @@ fi
 echo "${miniGuestUp} ($GUEST_HOSTNAME)" >/dev/console
 `,
   },
-  // The port itself, because a shell on /dev/console has no job control.
+  // Opens the port itself, because a shell on /dev/console has no job control.
   'etc/slipway/console': {
     mode: 0o755,
     content: `#!/bin/sh

@@ -8,8 +8,8 @@ export interface KernelModule {
 }
 
 /**
- * The modules and their dependencies, in the order of loading. An unpacked package has no `modules.dep`, so the dependencies
- * are read from the modules themselves. Built-in and unknown names are omitted.
+ * The modules and their dependencies, in load order. An unpacked package has no `modules.dep`, so the
+ * dependencies are read from the modules themselves. Built-in and unknown modules are omitted.
  */
 export async function modulesInLoadOrder(modulesDir: string, wanted: string[]): Promise<KernelModule[]> {
   const fileOf = new Map<string, string>()

@@ -21,7 +21,7 @@ export async function makeOsDisk(
   await run('mkfs.ext4', [
     ...['-q', '-F', '-m', '0', '-N', '262144', '-J', 'size=16', '-E', options, '-d', staging, raw],
   ])
-  // The files belong to the building user, but in the guest they have to belong to root.
+  // The files belong to the user who builds the image, but in the guest they must belong to root.
   const commands = tree.flatMap(({ path }) => ['uid', 'gid'].map((field) => `sif "/${path}" ${field} 0`))
   await writeFile(owners, `${commands.join('\n')}\n`)
   await run('debugfs', ['-w', '-f', owners, raw])

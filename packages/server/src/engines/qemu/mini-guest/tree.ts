@@ -8,7 +8,7 @@ import { dependenciesOf, type KernelModule, modulesInLoadOrder } from './kernel-
 
 type File = { mode: number; content: Buffer }
 
-/** The initial root: a shell, the drivers, and a script that switches to the OS disk. */
+/** The content of the initramfs: a shell, the drivers, and a script that switches to the OS disk. */
 export async function initramfsTree(
   unpacked: string,
   kernelVersion: string,

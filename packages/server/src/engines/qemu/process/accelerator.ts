@@ -10,7 +10,7 @@ import { run } from '../command.ts'
 import { isAccessible, readJson, writeJson } from '../files.ts'
 import type { Accelerator } from './machine.ts'
 
-/** The first version with `-netdev stream`, which connects guests with the forwarder. */
+/** The first version with `-netdev stream`, which connects guests to the forwarder. */
 const minVersion = [7, 2] as const
 const probeLimitMs = 10_000
 const probeMarker = 'slipway-probe-ok'
@@ -39,10 +39,10 @@ export async function requireQemu(arch: Architecture, program: string): Promise<
 }
 
 /**
- * How much translated code an emulated VM may keep. QEMU's default is a gigabyte, of which a usual boot fills a tenth. But
- * QEMU starts each piece of code on an instruction cache line, and on some ARM cores (Neoverse N1, because of an erratum)
- * Linux reports lines as long as a page: there, a boot with a small cache translates code repeatedly and takes three times
- * as long.
+ * The size of an emulated VM's cache of translated code. QEMU's default is 1 GiB, of which a typical boot
+ * uses a tenth. QEMU aligns each block of code to an instruction cache line. On some ARM cores (Neoverse N1,
+ * because of an erratum), Linux reports lines as long as a page; there, a boot with a small cache translates
+ * code repeatedly and takes three times as long.
  */
 export async function translationCacheMib(): Promise<number> {
   const lineBytes = Number(await run('getconf', ['LEVEL1_ICACHE_LINESIZE']).catch(() => 0))
@@ -50,8 +50,8 @@ export async function translationCacheMib(): Promise<number> {
 }
 
 /**
- * Uses KVM only if a kernel boots under it: a broken KVM can have a device node and hang only at a boot. The result is valid
- * for this boot of the host and this guest kernel.
+ * Uses KVM only if a kernel boots under it, because a broken KVM may have a device node and hang only during
+ * a boot. The result is cached for this boot of the host and this guest kernel.
  */
 export async function chooseAccelerator(
   stateDir: string,

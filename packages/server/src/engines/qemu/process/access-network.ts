@@ -1,6 +1,6 @@
-/** The network between one guest and the forwarder; no tenant network can have its range. */
+/** The network between one guest and the forwarder. No tenant network can use its range. */
 export const accessNetwork = {
-  /** The forwarder's end, from which outside connections reach the guest. */
+  /** The forwarder's address, from which outside connections reach the guest. */
   host: '100.127.255.2',
   dns: '100.127.255.3',
   guest: '100.127.255.15',

@@ -14,8 +14,9 @@ const controllers = ['memory', 'pids', 'cpu']
 const leaveLimitMs = 1_000
 
 /**
- * The cgroups of one location's VMs. With version 2 they are at the top, because a cgroup with processes cannot contain
- * others; with version 1 they are inside this process's own cgroup of each of the three controllers.
+ * The cgroups of one location's VMs. With cgroup version 2, they are at the top level, because a cgroup with
+ * processes cannot contain other cgroups. With version 1, they are in this process's own cgroup of each of
+ * the three controllers.
  */
 export class Cgroups {
   /** Paths by controller; version 2 has one path for all controllers. */
@@ -44,9 +45,9 @@ export class Cgroups {
     }
   }
 
-  /** Creates the VM's cgroup. A process enters it by writing its id to the returned files. */
+  /** Creates the VM's cgroup. A process joins it by writing its pid to the returned files. */
   async make(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
-    const entrances = await this.enter(vmId)
+    const procsFiles = await this.enter(vmId)
     const memoryBytes = `${memoryMib * 1024 ** 2}`
     const weight = Math.min(10_000, 100 * cpuCores)
     const values: Record<string, string> =
@@ -59,17 +60,20 @@ export class Cgroups {
           }
     for (const [file, value] of Object.entries(values))
       await writeFile(join(this.#parents[file.split('.')[0]!]!, vmId, file), value)
-    return entrances
+    return procsFiles
   }
 
-  /** Creates the cgroup without limits; QEMU sets them, but starts after the servers of its volumes. */
+  /** Creates the cgroup without limits, for processes that start before QEMU. `make` sets the limits. */
   async enter(vmId: string): Promise<string[]> {
     if (this.#version === 2) await this.#delegate()
     for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
     return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
   }
 
-  /** A cgroup can be removed only after its last process has ended. A cgroup that remains is reused, or removed later. */
+  /**
+   * A cgroup can be removed only after its last process has exited. A cgroup that remains is reused, or
+   * removed later.
+   */
   async remove(vmId: string): Promise<void> {
     const until = Date.now() + leaveLimitMs
     for (const folder of this.#folders(vmId))
@@ -77,7 +81,7 @@ export class Cgroups {
         if (Date.now() > until) return
         await sleep(20)
       }
-    // The last VM's end removes the parents.
+    // Removes the parents, unless other VMs still use them.
     for (const parent of new Set(Object.values(this.#parents))) await isBusy(rmdir(parent))
   }
 

@@ -1,18 +1,18 @@
 import { type EngineConsole, EngineError } from '../../engine.ts'
-import { isThere } from '../files.ts'
+import { pathExists } from '../files.ts'
 import { vmSocket } from '../paths.ts'
 import { connectUnix } from '../unix-socket.ts'
 
 const connectMs = 2_000
 
 /**
- * Connects to the serial port of a running VM. Everything that arrives is read and dropped, because it is in the log too and
- * QEMU waits for a client that does not read.
+ * Connects to the serial port of a running VM. All output is read and discarded: it is also in the log, and
+ * QEMU would wait for a client that does not read.
  */
 export async function openConsole(vmDir: string): Promise<EngineConsole> {
   const path = vmSocket(vmDir, 'serial')
-  if (!(await isThere(path)))
-    throw new EngineError('rejected', 'The VM was started before it could have a console. Stop and start it.')
+  if (!(await pathExists(path)))
+    throw new EngineError('rejected', 'The VM was started by a version without consoles. Stop and start it.')
   const socket = await connectUnix(path, connectMs).catch((cause) => {
     throw new EngineError('unavailable', 'the serial port does not accept a connection', { cause })
   })

@@ -9,7 +9,7 @@ import { Cgroups, type Limits } from './cgroup.ts'
 /** User ids that no distribution assigns to users, services or containers. Each VM gets and keeps a random one. */
 const firstUid = 0x7000_0000
 const lastUid = 0x7fff_fffe
-/** Hidden from VMs; a VM reaches its own files by its working directory. */
+/** Hidden from VMs. A VM reaches its own files through its working directory. */
 const hiddenFolders = ['/home', '/root', '/tmp', '/var/tmp', '/run', '/srv', '/mnt', '/media']
 const hideScript =
   `for d in ${hiddenFolders.join(' ')}; do case "$SLIPWAY_PROGRAM" in "$d"/*) continue;; esac; ` +
@@ -30,7 +30,7 @@ export class Isolation {
     this.#cgroups = cgroups
     this.#groups = groups
     this.notIsolated = [
-      ...(hasOwnUsers ? [] : ['user: every VM runs as the user of the server']),
+      ...(hasOwnUsers ? [] : ["user: every VM runs as the server's user"]),
       ...(cgroups ? [] : ['cgroup: no limits on memory, processes and CPU of a QEMU process']),
       ...(namespaces.includes('--mount') ? [] : ['mounts: QEMU sees the files that its user may read']),
       // virtiofsd needs root for its sandbox.
@@ -39,7 +39,7 @@ export class Isolation {
     ]
   }
 
-  /** `groups` are the user groups that VMs need for devices of the host. */
+  /** `groups` are the user groups that VMs need for access to host devices. */
   static async find(location: string, groups: number[]): Promise<Isolation> {
     if (!isRoot() || !(await succeeds(run('setpriv', ['--version']))))
       return new Isolation(false, [], null, [])
@@ -75,8 +75,8 @@ export class Isolation {
   }
 
   /**
-   * Prepares the folder: QEMU can open its own files in it, but create nothing except, until it is up, its sockets. So a
-   * compromised QEMU cannot create a link in a place where the server reads or writes.
+   * Prepares the folder so that QEMU can open its own files there, but cannot create any, except its sockets
+   * until it is up. A compromised QEMU therefore cannot create a link where the server reads or writes.
    */
   async prepare(vmDir: string, files: string[]): Promise<void> {
     const uid = await this.uidOf(vmDir)
@@ -95,12 +95,12 @@ export class Isolation {
     for (const file of ['serial.log', ...files]) await this.give(vmDir, file)
   }
 
-  /** Called when QEMU listens; afterwards it cannot create files anywhere. */
+  /** Called when QEMU is listening; after this, it cannot create files anywhere. */
   async seal(vmDir: string): Promise<void> {
     if (this.hasOwnUsers) await chown(join(vmDir, 'sockets'), 0, 0)
   }
 
-  /** The command line before QEMU's own arguments, and the cgroups to enter first. */
+  /** Returns the command line that precedes QEMU's own arguments, and the cgroups to join first. */
   async wrap(vmDir: string, vmId: string, program: string, limits: Limits): Promise<Wrapped> {
     const uid = await this.uidOf(vmDir)
     const cgroupFiles = (await this.#cgroups?.make(vmId, limits)) ?? []

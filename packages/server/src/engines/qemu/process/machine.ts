@@ -7,7 +7,7 @@ import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
 
-/** QEMU has no access to the folder of images; it inherits open files. */
+/** QEMU has no access to the images folder, so it inherits open files. */
 const osBaseFd = 3
 const kernelFd = 4
 const initrdFd = 5
@@ -17,7 +17,7 @@ const descriptor = (fd: number) => `/proc/self/fd/${fd}`
 export interface Machine {
   arch: Architecture
   accelerator: Accelerator
-  /** Limit of the emulator's translated code. */
+  /** Size of the emulator's cache of translated code. */
   translationCacheMib: number
   spec: VmSpec
   memoryMib: number
@@ -26,7 +26,7 @@ export interface Machine {
   /** Identifies the VM and the run in the process list. */
   label: string
   boot: { kind: 'kernel' } | { kind: 'disk'; firmware: { code: string; variables: string } | null }
-  /** Format of the image below the OS disk, which is open as the descriptor `osBaseFd`. */
+  /** Format of the OS disk's base image, which is open as descriptor `osBaseFd`. */
   osBaseFormat: 'qcow2' | 'raw'
   gpus: PassthroughGpu[]
   hasScratch: boolean
@@ -48,7 +48,8 @@ export function machineArguments(machine: Machine): string[] {
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     // The guest starts only after QEMU has lost write access to its folder.
     ...['-S', '-qmp', 'unix:sockets/qmp.sock,server=on,wait=off'],
-    // The log is written with and without a client on the socket. A client that does not read would stop the guest's output.
+    // The log is written whether or not a client is connected. A client that does not read would block the
+    // guest's output.
     ...['-chardev', `socket,id=serial,path=sockets/serial.sock,server=on,wait=off,${serialLog}`],
     ...['-serial', 'chardev:serial'],
     ...bootArguments(machine),
@@ -74,8 +75,8 @@ export function machineArguments(machine: Machine): string[] {
 
 function bootArguments({ boot, arch, accelerator }: Machine): string[] {
   if (boot.kind === 'kernel') {
-    // An emulated CPU does not speculate and its cryptography needs no test at each boot. Code at a different address in
-    // every process would be translated again for every process.
+    // An emulated CPU does not speculate, and its cryptography does not need a test at each boot. With random
+    // addresses, the same code would be translated again for every process.
     const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests norandmaps' : ''
     const commandLine = `console=${arch.serialConsole} quiet loglevel=4 panic=-1${emulated}`
     return ['-kernel', descriptor(kernelFd), '-initrd', descriptor(initrdFd), '-append', commandLine]
@@ -87,7 +88,10 @@ function bootArguments({ boot, arch, accelerator }: Machine): string[] {
   ]
 }
 
-/** Eight root ports share a slot of the root bus. They have no I/O windows, of which x86 has too few. */
+/**
+ * Eight root ports share a slot of the root bus. They reserve no I/O windows, because x86 has too few of
+ * them.
+ */
 function hotplugSlots(): string[] {
   const names = [...slotNames('persistent-ssd'), ...slotNames('shared-volume')]
   return names.flatMap((id, index) => [
@@ -143,8 +147,8 @@ function networkArguments({ spec }: Machine): string[] {
 }
 
 /**
- * The reports of the guest. QEMU keeps the last bytes in memory until they are read, so that a guest never waits for a
- * reader and cannot fill a disk.
+ * The buffer for the guest's reports. QEMU keeps the last bytes in memory until they are read, so that a
+ * guest never waits for a reader and cannot fill a disk.
  */
 export const guestRing = { id: 'guest-reports', bytes: 64 * 1024 }
 
@@ -164,12 +168,15 @@ export function blockNode(disk: AttachedDisk): Record<string, unknown> {
   }
 }
 
-/** The disk's hard link in the VM's folder: QEMU has no access to the folder of disks. */
+/** The disk's hard link in the VM's folder, because QEMU has no access to the disks folder. */
 export function diskLink(diskId: string): string {
   return `disk-${diskId}.qcow2`
 }
 
-/** The address is explicit, because QEMU would otherwise put a second device where a root port has no room for it. */
+/**
+ * The address is explicit, because QEMU would otherwise assign a second device an address that a root port
+ * does not have.
+ */
 export function diskDevice(disk: AttachedDisk, slot: string): Record<string, unknown> {
   return {
     driver: 'virtio-blk-pci',
@@ -199,7 +206,10 @@ function volumeTag(volume: AttachedDisk): string {
   return volume.serialNumber.slice(0, 35)
 }
 
-/** Unique across VMs, although it is in the VM's folder: virtiofsd of QEMU 7.2 takes a lock by this name alone. */
+/**
+ * Unique across VMs, although the socket is in the VM's folder, because QEMU 7.2's virtiofsd takes a lock by
+ * this name alone.
+ */
 export function volumeSocket(vmId: string, diskId: string): string {
   return `volume-${deviceId(diskId)}-${vmId}.sock`
 }
@@ -215,7 +225,7 @@ export function deviceId(id: string): string {
   return id.replaceAll('-', '').slice(-24)
 }
 
-/** The address of the access card, derived from the private one. */
+/** The MAC address of the access card, derived from that of the private card. */
 export function accessMac(privateMac: string): string {
   const bytes = privateMac.split(':').map((byte) => Number.parseInt(byte, 16))
   bytes[0] = (bytes[0]! ^ 0x08) | 0x02

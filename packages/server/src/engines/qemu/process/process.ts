@@ -3,7 +3,7 @@ import { type FileHandle, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
-import { lastWords } from '../command.ts'
+import { redactedTail } from '../command.ts'
 import { readText } from '../files.ts'
 import { vmSocket } from '../paths.ts'
 import type { Wrapped } from './isolation.ts'
@@ -14,7 +14,7 @@ const qmpTimeoutMs = 5_000
 const termGraceMs = 3_000
 const keeperGraceMs = 10_000
 
-/** Identifies one process; its pid alone may have been reused since. */
+/** Identifies one process, even if its pid is reused later. */
 export interface ProcessIdentity {
   pid: number
   /** Clock ticks between the machine's boot and the process's start. */
@@ -22,8 +22,8 @@ export interface ProcessIdentity {
 }
 
 /**
- * The shell stays as QEMU's parent (the keeper) to record its exit code, because a server that starts later could not wait
- * for it. Both are in a separate session, so that no signal to the server reaches them.
+ * The shell stays as QEMU's parent (the keeper) to record its exit code, because a server that starts later
+ * cannot wait for QEMU. Both are in a separate session, so that no signal to the server reaches them.
  */
 const keeperScript =
   'echo $$ >keeper.pid; for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
@@ -33,7 +33,7 @@ interface QemuStart {
   program: string
   wrapped: Wrapped
   args: string[]
-  /** Open files, which QEMU has as descriptors from 3 on. */
+  /** Open files that QEMU inherits as descriptors from 3 on. */
   files: FileHandle[]
   /** A passed-through GPU needs the guest's memory to be locked. */
   pinsMemory: boolean
@@ -79,7 +79,7 @@ export async function startQemu(vmDir: string, start: QemuStart): Promise<Proces
 
 async function throwIfExited(vmDir: string): Promise<void> {
   if ((await exitCode(vmDir)) === null) return
-  const log = lastWords((await readText(join(vmDir, 'qemu.log'))) ?? '')
+  const log = redactedTail((await readText(join(vmDir, 'qemu.log'))) ?? '')
   if (/not found|No such file.*qemu-system/.test(log) && log.includes('qemu-system'))
     throw new EngineError('unavailable', `QEMU is not installed: ${log}`)
   throw new EngineError('unavailable', `QEMU did not start: ${log}`)
@@ -91,7 +91,7 @@ export async function exitCode(vmDir: string): Promise<number | null> {
   return text === null ? null : Number(text.trim())
 }
 
-/** The keeper, if it is alive, records the exit code a moment after QEMU has ended. */
+/** Waits for the exit code, which the keeper, if it is alive, records a moment after QEMU has exited. */
 export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
   while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {
@@ -110,7 +110,7 @@ export async function identify(
 ): Promise<ProcessIdentity | null> {
   const pid = Number((await readText(join(vmDir, pidFile)))?.trim() ?? 0)
   if (!pid) return null
-  // This comes first: if the pid is reused after this line, the label does not match.
+  // The identity is read first: if the pid is reused after this line, the label does not match.
   const identity = await identityOf(pid)
   if (identity && label) {
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { EngineError } from '../../engine.ts'
-import { lastWords } from '../command.ts'
+import { redactedTail } from '../command.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
 
 interface QmpMessage {
@@ -9,29 +9,29 @@ interface QmpMessage {
   event?: string
 }
 
-/** QEMU answered, but rejected the command. */
+/** QEMU responded, but rejected the command. */
 export class QmpError extends Error {
   override readonly name = 'QmpError'
 }
 
 /**
- * Runs one session with QEMU's control socket. It serves one client at a time, so each caller connects, sends its commands
- * and disconnects. A QEMU that does not answer in time is `unavailable`.
+ * Runs one session with QEMU's control socket. QEMU serves one client at a time, so each caller connects,
+ * sends its commands and disconnects. Throws `unavailable` if QEMU does not respond in time.
  */
 export async function withQmp<T>(
   socketPath: string,
   timeoutMs: number,
-  talk: (qmp: QmpSession) => Promise<T>,
+  work: (qmp: QmpSession) => Promise<T>,
 ): Promise<T> {
   const socket = await connectUnix(socketPath, timeoutMs).catch((cause: Error) => {
-    const message = `QEMU's control socket does not respond: ${lastWords(cause.message)}`
+    const message = `QEMU's control socket does not respond: ${redactedTail(cause.message)}`
     throw new EngineError('unavailable', message, { cause })
   })
   const session = new QmpSession(socket, timeoutMs)
   try {
     await session.greeting()
     await session.execute('qmp_capabilities')
-    return await talk(session)
+    return await work(session)
   } finally {
     socket.destroy()
   }
@@ -61,7 +61,7 @@ export class QmpSession {
   }
 
   async greeting(): Promise<void> {
-    await this.#next('its greeting')
+    await this.#next('the connection')
   }
 
   async execute<T>(command: string, args: Record<string, unknown> = {}): Promise<T> {
@@ -78,9 +78,9 @@ export class QmpSession {
       if (message) return message
       const leftMs = until - Date.now()
       if (this.#isClosed)
-        throw new EngineError('unavailable', `QEMU closed its control socket before ${what}`)
+        throw new EngineError('unavailable', `QEMU closed its control socket without responding to ${what}`)
       if (leftMs <= 0)
-        throw new EngineError('unavailable', `QEMU did not send ${what} within ${this.#timeoutMs} ms`)
+        throw new EngineError('unavailable', `QEMU did not respond to ${what} within ${this.#timeoutMs} ms`)
       await new Promise<void>((resolve) => {
         // Input that arrived while this process was paused is read before the time limit applies.
         const timer = setTimeout(() => setImmediate(resolve), leftMs)
