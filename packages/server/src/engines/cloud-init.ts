@@ -14,7 +14,7 @@ export function userData(spec: VmSpec): string {
   const required = requiredConfig(spec)
   if (!isCloudConfig(spec.startupScript)) return yamlOf({ ...required, ...defaultConfig })
   const boundary = 'slipway-user-data'
-  // In base64, the text of a tenant cannot end its part.
+  // With base64, a tenant's text cannot end its part.
   const parts = [yamlOf(required), spec.startupScript, yamlOf(defaultConfig)].map((text) =>
     [
       `--${boundary}`,
@@ -94,26 +94,32 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
 }
 
 /**
- * Returns whether the guest starts for the first time from a copy of another one. The user data of later boots differ, which
- * cloud-init takes for a new machine: they must not contain the command.
+ * Returns whether this is the first boot of a VM from a custom image. Later boots have different user data,
+ * so cloud-init would treat them as a new machine and run the command again.
  */
 const isFirstBootOfCopy = ({ image, isNew, sshHostKey }: VmSpec): boolean =>
   image.isCustom === true && (sshHostKey ? sshHostKey.privateKey !== '' : isNew)
 
-/** cloud-init itself replaces the host keys. It installs the SSH keys of the new VM after this. */
+/**
+ * Removes the SSH keys and the machine id of the copied VM. cloud-init itself replaces the host keys, and
+ * installs the new VM's SSH keys after this.
+ */
 const newMachineCommand = [
   ...['cloud-init-per', 'instance', 'slipway-new-machine', 'sh', '-c'],
   'for keys in /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; do [ ! -f "$keys" ] || : >"$keys"; done; ' +
     'rm -f /etc/machine-id /var/lib/dbus/machine-id; systemd-machine-id-setup',
 ]
 
-/** Runs at each boot, because `/run` is then empty. It may run twice in the first boot, which writes the files late. */
+/**
+ * Runs at each boot, because `/run` is empty then. It may run twice in the first boot, in which the files are
+ * written late.
+ */
 const groupBoot =
   '[ -s /etc/slipway/group.env ] || exit 0; mkdir -p /run/slipway; cp /etc/slipway/group.env /run/slipway/group.env; ' +
   "sed -i '/# slipway-group$/d' /etc/hosts; sed 's/$/ # slipway-group/' /etc/slipway/group-hosts >>/etc/hosts"
 const groupCommand = ['sh', '-c', groupBoot]
 
-/** The files that tell a member of a group about the other members. */
+/** The files that describe a group to its members. */
 const groupFiles = ({ group }: VmSpec) =>
   !group
     ? []
@@ -123,7 +129,7 @@ const groupFiles = ({ group }: VmSpec) =>
         file('/etc/ssh/ssh_known_hosts', groupKnownHosts(group), '0644'),
       ]
 
-/** The startup script of a member has the variables of its group in its environment. */
+/** A member's startup script has its group's variables in its environment. */
 function startupFiles(script: string, isMember: boolean) {
   const path = '/var/lib/cloud/scripts/per-boot/slipway-startup'
   if (!isMember) return [file(path, script, '0700')]

@@ -1,6 +1,6 @@
 import { type Engine, type EngineCalls, EngineError } from './engine.ts'
 
-/** Everything that an engine is asked for; an engine's own methods for tests do not count. */
+/** Which methods of an engine are counted. Methods that an engine has only for tests are not counted. */
 const methods: Record<keyof Engine, boolean> = {
   inventory: true,
   ensureVm: true,
@@ -27,7 +27,7 @@ const methods: Record<keyof Engine, boolean> = {
 
 export const noCalls = (): EngineCalls => ({ byMethod: new Map(), failures: new Map() })
 
-/** The same engine, whose calls are added to `calls`. */
+/** Wraps an engine, and counts its calls in `calls`. */
 export function countedEngine<E extends Engine>(engine: E, calls: EngineCalls): E {
   return new Proxy(engine, {
     get(target, name) {
@@ -46,7 +46,7 @@ export function countedEngine<E extends Engine>(engine: E, calls: EngineCalls): 
   })
 }
 
-/** Counts a call. The returned function adds its duration, and the error of a call that failed. */
+/** Counts a call. The returned function adds the call's duration and, if it failed, its error. */
 function begin({ byMethod, failures }: EngineCalls, method: string): (error?: unknown) => void {
   const counted = byMethod.get(method) ?? { count: 0, seconds: 0 }
   byMethod.set(method, counted)

@@ -5,16 +5,18 @@ import type { Rendezvous } from '../domain/guest/rendezvous.ts'
 import type { GuestReport } from '../domain/guest/report.ts'
 
 /**
- * The interface to the software that runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can
- * be called again after any failure. A mutating call carries the generation of its resource: an engine remembers the
- * highest generation of each id (for at least a day after the removal) and rejects an older one with
- * `EngineError('stale')`, so that a worker that paused past its lease cannot recreate a deleted VM.
+ * The interface to the software that runs the VMs. Every method is idempotent (keyed by our ids), can be
+ * cancelled, and can be called again after any failure. A mutating call carries its resource's generation. An
+ * engine remembers the highest generation of each id, for at least a day after the removal, and rejects an
+ * older one with `EngineError('stale')`. So a worker that was paused until its lease expired cannot recreate
+ * a deleted VM.
  */
 export interface Engine {
   /**
-   * Every host with its GPUs, VMs and disks. A fleet can be too large to report all of that each time: for a host that
-   * `isDetailed` excludes, an engine may report only its existence and hardware (`isSummary`). With `mayBeBrief` it may do
-   * so for all hosts, if it knows that nothing else has changed since its last report.
+   * Reports every host with its GPUs, VMs and disks. A fleet can be too large to report all of this each
+   * time. For a host that `isDetailed` excludes, an engine may report only its existence and hardware
+   * (`isSummary`). With `mayBeBrief`, it may do so for all hosts if nothing else has changed since its last
+   * report.
    */
   inventory(
     signal: AbortSignal,
@@ -23,48 +25,59 @@ export interface Engine {
   ): AsyncIterable<HostReport>
 
   /**
-   * The whole VM in one call: creates it with its OS disk and attached disks, or updates a VM that is off to this spec;
-   * applies the firewall; then begins the start if `power` is on, and returns what inspection shows. A VM that is not off
-   * keeps its definition and its power, and a newer firewall is kept. The OS disk is created only for a new VM: if another
-   * VM has none, this throws `EngineError('lost')` and creates nothing.
+   * Creates the VM with its OS disk and attached disks, or updates a VM that is off to this spec. Then it
+   * applies the firewall, begins to start the VM if `power` is on, and returns the result of an inspection. A
+   * VM that is not off keeps its definition and power state, and a newer firewall is kept. The OS disk is
+   * created only for a new VM. If an existing VM has none, this throws `EngineError('lost')` and creates
+   * nothing.
    */
   ensureVm(spec: VmSpec, wanted: WantedState, call: Call): Promise<VmStatus | null>
   /** Begins the change and returns; `inspectVm` shows when it is done. `shutdown` asks the guest, `off` cuts the power. */
   powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void>
   /** Removes the VM with its OS and scratch disks, and keeps attached data disks. The engine resets its GPUs. */
   removeVm(vm: VmRef, call: Call): Promise<void>
-  /** Null if the host does not have the VM or its OS disk. */
+  /** Returns null if the host does not have the VM or its OS disk. */
   inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
 
-  /** Keeps other users of the engine from placing guests on a host, or allows it again. For hosts that report `isCordoned`. */
+  /**
+   * Prevents other users of the engine from placing guests on a host, or allows it again. Called only for
+   * hosts that report `isCordoned`.
+   */
   cordonHost(name: string, isCordoned: boolean, signal: AbortSignal): Promise<void>
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void>
   growDisk(disk: DiskSpec, call: Call): Promise<void>
   removeDisk(disk: DiskRef, call: Call): Promise<void>
   inspectDisk(disk: DiskRef, signal: AbortSignal): Promise<DiskStatus | null>
-  /** Hot-plugs if the VM runs, otherwise takes effect at its next start. The generation is the VM's. */
+  /**
+   * Hot-plugs the disk if the VM is running; otherwise the disk is attached at the next start. The generation
+   * is the VM's.
+   */
   attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
 
   /**
-   * Replaces the VM's public address, of a VM that is on or off; '' removes it. When this returns, the address before no
-   * longer reaches the VM. The generation is the VM's.
+   * Replaces the public address of a VM that is on or off; '' removes it. When this returns, the previous
+   * address no longer reaches the VM. The generation is the VM's.
    */
   setPublicAddress(vm: VmRef, address: string, call: Call): Promise<void>
 
   /**
-   * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is complete. The
-   * copy needs its source no longer then. The file systems of a running VM are frozen for the moment in which the copy
-   * begins, if its guest has an agent, and thawed whatever happens. Throws `unfrozen` if that is required and impossible. A
-   * call during the copy changes nothing. If the copy cannot be completed any more, this throws `rejected`.
+   * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is
+   * complete. From then on, the copy does not need its source. If the guest of a running VM has an agent, its
+   * file systems are frozen while the copy begins, and thawed whatever happens. Throws `unfrozen` if freezing
+   * is required but not possible. A call during the copy changes nothing. Throws `rejected` if the copy can
+   * no longer be completed.
    */
   capture(capture: CaptureSpec, call: Call): Promise<void>
-  /** Removes a copy, also an incomplete one. VMs that were created from it keep working. */
+  /** Removes a copy, complete or not. VMs that were created from it keep working. */
   removeCapture(capture: CaptureRef, call: Call): Promise<void>
   inspectCapture(capture: CaptureRef, signal: AbortSignal): Promise<CaptureStatus | null>
 
-  /** The rules apply when this returns, also to open connections. The generation is the firewall's, counted per VM. */
+  /**
+   * When this returns, the rules apply, including to open connections. The generation is the firewall's,
+   * counted per VM.
+   */
   applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void>
   /** `offset` is in bytes; without it, the last 64 KiB are returned. */
   serialLog(
@@ -73,23 +86,26 @@ export interface Engine {
     signal: AbortSignal,
   ): Promise<{ content: string; nextOffset: number }>
   /**
-   * Measures every running VM once. It is called once a minute, and leaves out what cannot be measured at the moment. It never
-   * fails because of what a guest does.
+   * Measures every running VM. Called once a minute. Values that cannot be measured at the moment are
+   * omitted, and nothing that a guest does makes this fail.
    */
   sample(signal: AbortSignal): AsyncIterable<VmSample>
   /**
-   * Connects to the guest's serial console, to write to it. The caller makes sure that there is one at a time. What the
-   * guest prints is in the serial log, with and without a connection. A VM whose console cannot be opened until it is
-   * restarted throws `EngineError('rejected')`.
+   * Connects to the guest's serial console for writing. The caller ensures that there is only one connection
+   * at a time. The guest's output is in the serial log, with or without a connection. Throws
+   * `EngineError('rejected')` if the VM must be restarted before its console can be opened.
    */
   openConsole(vm: VmRef, signal: AbortSignal): Promise<EngineConsole>
-  /** Reports a VM after its state changed by itself or finished changing. This is only a hint: nothing depends on it. */
+  /**
+   * Reports a VM whose state changed unexpectedly or has finished changing. This is only a hint: nothing
+   * depends on it.
+   */
   watch(onChange: (vmId: string) => void): () => void
 }
 
 export interface VmSample {
   vmId: string
-  /** What is measured outside the guest, by the names of the contract; a missing value is not known. */
+  /** Values measured outside the guest, by their names in the contract. Unknown values are omitted. */
   host: Partial<Record<keyof typeof hostMetrics, number>>
   /** Null if the guest has reported nothing since the last sample. */
   guest: GuestReport | null
@@ -102,7 +118,7 @@ export interface EngineConsole {
   close(): void
   /** Resolves when the guest or the engine ends the connection. */
   ended: Promise<void>
-  /** Only for an engine whose serial log lacks what the guest prints while the console is open. */
+  /** Only for engines whose serial log lacks the guest's output while the console is open. */
   onOutput?(listener: (output: Buffer) => void): void
 }
 
@@ -117,7 +133,7 @@ export interface VmRef {
 }
 
 export interface VmSpec extends VmRef {
-  /** Guest host name. */
+  /** The guest's host name. */
   name: string
   projectId: string
   /** True if the VM has never run, so that an OS disk can be created without losing data. */
@@ -126,27 +142,30 @@ export interface VmSpec extends VmRef {
   cpuCores: number
   memoryGb: number
   gpus: { pciAddress: string; model: string }[]
-  /** `source` is what the image's import, or the end of its capture, recorded for this engine. */
+  /** `source` is what was recorded for this engine when the image was imported or captured. */
   image: {
     name: string
     source: Record<string, unknown>
-    /** It was copied from a VM: a new VM needs a machine id of its own, and only its own SSH keys. */
+    /** The image was copied from a VM, so a new VM needs its own machine id and only its own SSH keys. */
     isCustom?: true
   }
   osDiskGib: number
-  /** The limit of reads and of writes of the OS disk, in MB/s. A VM that was defined by an earlier version has none. */
+  /**
+   * The limit for reads and for writes of the OS disk, in MB/s. VMs that were defined by earlier versions
+   * have none.
+   */
   osDiskMbps?: number
-  /** Size of the sparse local disk that is lost at stop; 0 means none. */
+  /** Size of the sparse local disk whose content is lost when the VM stops; 0 means none. */
   scratchGb: number
   sshPublicKeys: string[]
   /**
-   * A guest counts as running only after it has proven this host key. The private key comes only with a new VM, and only
-   * the guest keeps it after the first boot. Null for a VM that generates its own key.
+   * A guest counts as running only after it has proven this host key. The private key is set only for a new
+   * VM; after the first boot, only the guest has it. Null for a VM that generates its own key.
    */
   sshHostKey: HostKey | null
   startupScript: string
   shutdownScript: string
-  /** What a member of an instance group knows about the others at its start; null for other VMs. */
+  /** What a member of an instance group learns about the other members at its start; null for other VMs. */
   group: Rendezvous | null
   network: {
     networkId: string
@@ -156,7 +175,7 @@ export interface VmSpec extends VmRef {
     gateway: string
     /** '' if the VM has none. */
     publicAddress: string
-    /** The limit of each direction. A VM that was defined by an earlier version has none. */
+    /** The limit for each direction. VMs that were defined by earlier versions have none. */
     gbps?: number
   }
   disks: AttachedDisk[]
@@ -182,13 +201,13 @@ export interface DiskSpec extends DiskRef {
   /** 512 or 4096; 0 for a shared volume. */
   blockSize: number
   serialNumber: string
-  /** The copy whose content a new disk gets: what its capture recorded for this engine. */
+  /** The snapshot that a new disk is filled from, with what was recorded for this engine at its capture. */
   source?: CaptureRef & { source: Record<string, unknown> }
 }
 
 export interface CaptureRef {
   id: string
-  /** The host that has it where storage is local, otherwise ''. */
+  /** The host that has the copy if storage is local, otherwise ''. */
   host: string
 }
 
@@ -196,12 +215,15 @@ export interface CaptureSpec extends CaptureRef {
   kind: 'image' | 'snapshot'
   projectId: string
   sizeGib: number
-  /** What is copied: the OS disk of a VM, a data disk, with the VM that can write to it, or an earlier copy. */
+  /**
+   * What is copied: the OS disk of a VM; a data disk, with the VM that can write to it; or an earlier
+   * snapshot.
+   */
   from:
     | { kind: 'vm'; vm: VmRef }
     | { kind: 'disk'; disk: DiskSpec; vm: VmRef | null }
     | { kind: 'snapshot'; snapshot: CaptureRef & { source: Record<string, unknown> } }
-  /** A running VM that cannot be frozen is not copied. */
+  /** True if a running VM must be frozen: if it cannot be, it is not copied. */
   mustFreeze: boolean
 }
 
@@ -210,32 +232,35 @@ export interface CaptureStatus {
   generation: number
   /** Null while the copy is incomplete. */
   result: {
-    /** How much storage the copy takes. */
+    /** How much storage the copy uses. */
     storedBytes: number
     consistency: 'off' | 'frozen' | 'crash'
-    /** What the engine needs to know in order to use the copy. */
+    /** What the engine needs in order to use the copy. */
     source: Record<string, unknown>
   } | null
 }
 
 export interface AttachedDisk extends DiskSpec {
   mode: 'read-write' | 'read-only'
-  /** The limit of reads and of writes, in MB/s. Without one, only the storage limits it. */
+  /** The limit for reads and for writes, in MB/s. If there is none, only the storage limits the speed. */
   mbps?: number | null
 }
 
 export interface VmStatus {
   id: string
   generation: number
-  /** `booting` until the guest answers SSH with its host key, if the engine can check; `stopping` during a shutdown. */
+  /**
+   * `booting` until the guest's SSH server responds with the VM's host key, if the engine can check this;
+   * `stopping` during a shutdown.
+   */
   power: 'off' | 'booting' | 'running' | 'stopping' | 'crashed'
   /** `user@address` or `user@address:port`; '' until known, and for a VM without a public address. */
   sshDestination: string
   /** '' if the VM has none. */
   publicAddress: string
-  /** When to inspect again, if the engine knows. */
+  /** The time until the next inspection makes sense, if the engine knows it. */
   etaMs?: number
-  /** Generation of the rules that apply; the reconciler applies newer ones again. */
+  /** The generation of the rules that apply. If newer rules exist, the reconciler applies them. */
   firewallGeneration: number
   diskIds: string[]
   /** Exit reason and last serial lines, for operators and failure messages. */
@@ -246,7 +271,7 @@ export interface DiskStatus {
   id: string
   generation: number
   sizeGib: number
-  /** The content of its source is not complete yet. */
+  /** True while the disk is still being filled from its source. */
   isCopying?: true
 }
 
@@ -256,7 +281,9 @@ export interface HostReport {
   isClosed?: boolean
   /** True if other users cannot place guests on the host; undefined if Slipway does not control that. */
   isCordoned?: boolean | undefined
-  /** True if the engine has found that the host does not respond. Nothing else in the report is then valid. */
+  /**
+   * True if the engine has found that the host does not respond. The rest of the report is then meaningless.
+   */
   isUnreachable?: boolean
   /** True if the report has only the hardware: no VMs, no disks and no GPU holders. */
   isSummary?: boolean
@@ -282,7 +309,7 @@ export interface GpuReport {
   holderVmId: string | null
   /** True if the GPU was reset after its last VM released it. */
   isClean: boolean
-  /** What the host finds when it examines the GPU. Undefined if it cannot examine it. */
+  /** The result of the host's check of the GPU; undefined if the host cannot check it. */
   check?: GpuCheck
   /** Errors that the host itself has seen, with their times in ISO 8601. */
   xids?: { xid: number; at: string }[]
@@ -290,7 +317,7 @@ export interface GpuReport {
 
 export interface GpuCheck {
   passed: boolean
-  /** Why it failed, and warnings. */
+  /** Why the check failed, and warnings. */
   reasons: string[]
 }
 
@@ -311,8 +338,9 @@ export class EngineError extends Error {
 }
 
 /**
- * The inventory cannot be read, but the control plane of this engine can fail without its hosts. Its hosts keep their state
- * for at most `toleranceMs` after the last inventory. Any other failure of an inventory means that its hosts are silent.
+ * The inventory cannot be read, but this engine's control plane can fail while its hosts keep running. The
+ * hosts keep their state for at most `toleranceMs` after the last inventory. Any other error of an inventory
+ * means that the hosts do not respond.
  */
 export class EngineUnreadable extends EngineError {
   readonly toleranceMs: number
@@ -328,7 +356,7 @@ export const noSuchVm = (id: string) => new EngineError('missing', `no such VM: 
 export const noSuchDisk = (id: string) => new EngineError('missing', `no such disk: ${id}`)
 export const osDiskLost = (vmId: string) => new EngineError('lost', `the OS disk of ${vmId} no longer exists`)
 
-/** An image as an engine offers it. */
+/** An image that an engine provides. */
 export interface EngineImage {
   name: string
   description: string
@@ -338,7 +366,7 @@ export interface EngineImage {
 
 /** Counts the calls of this process to one engine. */
 export interface EngineCalls {
-  /** How often each method was called, and how long the calls that ended took. */
+  /** The number of calls of each method, and the total duration of those that have ended. */
   byMethod: Map<string, { count: number; seconds: number }>
   failures: Map<EngineErrorKind | 'other', number>
 }

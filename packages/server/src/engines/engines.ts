@@ -16,11 +16,14 @@ export interface EngineParts {
   log: Log
   /** The calls of each location, counted for the metrics. */
   calls: Map<string, EngineCalls>
-  /** Replaces each engine, in a service whose clients control faults. */
+  /** Wraps each engine, if clients of this service can inject faults. */
   wrap?: ((engine: OpenEngine) => OpenEngine) | undefined
 }
 
-/** Returns the engines of locations by name. If one cannot be opened, none stays open. */
+/**
+ * Opens the engines of these locations, and returns them by location name. If one cannot be opened, all are
+ * closed.
+ */
 export async function openEngines(
   locations: LocationConfig[],
   parts: EngineParts,
@@ -44,12 +47,12 @@ export async function closeEngines(engines: Iterable<OpenEngine>): Promise<void>
   for (const engine of engines) await engine.close?.()
 }
 
-/** Returns the images that the engine of a location provides by itself. */
+/** Returns the images that a location's engine provides without an import. */
 export async function imagesOfEngine(
   { engine }: LocationConfig,
   { config, log }: Pick<EngineParts, 'config' | 'log'>,
 ): Promise<EngineImage[]> {
-  // Without Debian packages to build the mini guest from, only imported images are offered.
+  // If the mini guest cannot be built from Debian packages, only imported images are offered.
   return engine === 'qemu' ? miniImage(config.server.dataDir, log).catch(() => []) : []
 }
 
@@ -77,7 +80,9 @@ async function openEngine(
   }
 }
 
-/** A demo needs Incus on this machine. Outside a demo, an unreachable cluster is retried until it answers. */
+/**
+ * A demo needs Incus on this machine. Outside a demo, an unreachable cluster is retried until it responds.
+ */
 function requireLocalIncus({ urls, socket }: IncusConfig): void {
   if (urls.length === 0 && !existsSync(socket))
     throw new EngineError(

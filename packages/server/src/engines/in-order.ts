@@ -1,4 +1,7 @@
-/** Runs tasks with the same key one after the other, within this process, and tasks with different keys concurrently. */
+/**
+ * Runs tasks with the same key one after another, within this process, and tasks with different keys
+ * concurrently.
+ */
 export class InOrder {
   readonly #last = new Map<string, Promise<unknown>>()
 

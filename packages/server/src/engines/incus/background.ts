@@ -1,13 +1,13 @@
 import type { IncusContext } from './context.ts'
 
-/** The time for a copy of the largest disk. */
+/** Enough time to copy the largest disk. */
 const longestMs = 6 * 3600 * 1000
 
 type State = 'none' | 'running' | 'done'
 
 /**
- * Work of Incus that may take longer than a call of ours, by the id of its result. A failure is thrown once, to the next
- * call that asks.
+ * Work in Incus that may take longer than an engine call, by the id of its result. A failure is thrown once,
+ * by the next call of `state`.
  */
 export class BackgroundWork {
   readonly #ctx: IncusContext
@@ -32,7 +32,7 @@ export class BackgroundWork {
     )
   }
 
-  /** What this process knows of the work. */
+  /** The state of work that this process started. */
   state(id: string): State {
     const entry = this.#work.get(id)
     if (!entry) return 'none'
@@ -47,7 +47,10 @@ export class BackgroundWork {
     this.#work.delete(id)
   }
 
-  /** Returns whether Incus works on an object of this name, for a process that did not begin the work. */
+  /**
+   * Returns whether Incus is working on an object with this name. For work that another process may have
+   * started.
+   */
   async isRunning(name: string, signal: AbortSignal): Promise<boolean> {
     const query = { recursion: '1' }
     const all = await this.#ctx.client.get<Record<string, unknown[]>>('/1.0/operations', { signal, query })

@@ -24,7 +24,7 @@ export const isCode = (error: unknown, ...codes: number[]): error is IncusError 
 /** Incus has several codes and wordings for an object that already exists. */
 export const isDuplicate = (error: unknown): boolean => isCode(error, 409) || saysDuplicate(error)
 
-/** Most errors of Incus are temporary: a busy instance, a member that is down, a database without a leader. */
+/** Most Incus errors are temporary: a busy instance, a member that is down, a database without a leader. */
 export function unavailable(error: unknown): Error {
   if (error instanceof EngineError || !(error instanceof Error)) return error as Error
   return new EngineError('unavailable', `Incus: ${error.message}`, { cause: error })
@@ -45,9 +45,9 @@ interface OperationResult {
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Limit of one request. */
+  /** The time limit for one request. */
   timeoutMs?: number
-  /** Limit of an operation that Incus runs in the background. */
+  /** The time limit for an operation that Incus runs in the background. */
   operationMs?: number
   /** Changes the object only if it still has this ETag, otherwise fails with 412. */
   ifMatch?: string
@@ -61,7 +61,7 @@ interface Upload {
   content: () => AsyncIterable<Buffer>
 }
 
-/** An object, with the ETag that makes a change of it conditional. */
+/** An object with its ETag, which makes a change of the object conditional. */
 interface Tagged<T> {
   value: T
   etag: string
@@ -78,16 +78,21 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** Well below the time that an inventory has for one batch of hosts. */
 const readMs = 5_000
 const requestMs = 15_000
-/** A member that has not answered a request for this time is probed, by a request that needs no database. */
+/**
+ * A member that has not responded to a request for this time is probed with a request that needs no database.
+ */
 const suspectMs = 1_000
 const probeMs = 2_000
-/** A member that takes this long for a probe finishes its current requests, but new requests go to another member. */
+/**
+ * If a probe takes this long, the member finishes its current requests, but new requests go to another
+ * member.
+ */
 const slowMs = 700
 const suspicionMs = 15_000
 const waitS = 10
 /** Incus may have to unpack a large image. */
 const longestOperationMs = 1_800_000
-/** These errors mean that no member received the request, so that it can be sent to another one. */
+/** These errors mean that the member did not receive the request, so it can be sent to another one. */
 const notReceived = [
   'ECONNREFUSED',
   'ENOENT',
@@ -98,15 +103,16 @@ const notReceived = [
 ]
 
 /**
- * The REST API of one Incus server or cluster. A read goes to the next member if one does not answer. A change does so only
- * if no member received it, and otherwise fails as `unavailable`, for the caller to retry. A member that hangs is left after
- * a few seconds, and so are the requests that wait for it.
+ * The REST API of one Incus server or cluster. If a member does not respond, a read is sent to the next one.
+ * A change is sent to the next member only if no member received it; otherwise it fails as `unavailable`, and
+ * the caller can retry. A member that hangs is avoided after a few seconds, and requests that wait for it are
+ * ended.
  */
 export class IncusClient {
   readonly #connections: Connection[]
   readonly #project: string
   readonly #probes = new Map<Connection, Promise<number>>()
-  /** The members that were left, and when each is probed next. */
+  /** The members that are avoided, and when each is probed next. */
   readonly #probeAtMs = new Map<Connection, number>()
   #current = 0
 
@@ -119,32 +125,35 @@ export class IncusClient {
     return this.#inOrder()[0]!
   }
 
-  /** Asks this member last until it answers a probe quickly. */
-  leave(connection: Connection): void {
+  /** Tries this member last, until it responds to a probe quickly. */
+  avoid(connection: Connection): void {
     this.#probeAtMs.set(connection, performance.now() + suspicionMs)
   }
 
-  /** Returns the members in the order in which they are tried: the current one first, those that were left last. */
+  /** Returns the members in the order in which they are tried: the current one first, those to avoid last. */
   #inOrder(): Connection[] {
     const { length } = this.#connections
-    const turned = this.#connections.map((_, index) => this.#connections[(this.#current + index) % length]!)
-    for (const one of turned)
-      if ((this.#probeAtMs.get(one) ?? Number.POSITIVE_INFINITY) < performance.now()) void this.#return(one)
-    const isLeft = (one: Connection) => this.#probeAtMs.has(one)
-    return [...turned.filter((one) => !isLeft(one)), ...turned.filter(isLeft)]
+    const rotated = this.#connections.map((_, index) => this.#connections[(this.#current + index) % length]!)
+    for (const one of rotated)
+      if ((this.#probeAtMs.get(one) ?? Number.POSITIVE_INFINITY) < performance.now()) void this.#recheck(one)
+    const isAvoided = (one: Connection) => this.#probeAtMs.has(one)
+    return [...rotated.filter((one) => !isAvoided(one)), ...rotated.filter(isAvoided)]
   }
 
-  /** Keeps to one member while it answers. If all were left, any answer is better than none. */
+  /** Stays with one member while it responds. If all members are avoided, uses the one that responded. */
   #prefer(connection: Connection): void {
-    const isLeft = (one: Connection) => this.#probeAtMs.has(one)
-    if (!isLeft(this.#connections[this.#current]!)) return
-    if (!isLeft(connection) || this.#connections.every(isLeft))
+    const isAvoided = (one: Connection) => this.#probeAtMs.has(one)
+    if (!isAvoided(this.#connections[this.#current]!)) return
+    if (!isAvoided(connection) || this.#connections.every(isAvoided))
       this.#current = this.#connections.indexOf(connection)
   }
 
-  /** A request that a slow member answers in the end does not show that it is quick again. */
-  async #return(connection: Connection): Promise<void> {
-    this.leave(connection)
+  /**
+   * Uses a member again if it responds to a probe quickly. A slow response to an ordinary request is not
+   * enough.
+   */
+  async #recheck(connection: Connection): Promise<void> {
+    this.avoid(connection)
     if ((await this.#probe(connection)) <= slowMs) this.#probeAtMs.delete(connection)
   }
 
@@ -154,7 +163,7 @@ export class IncusClient {
 
   async getTagged<T>(path: string, options: CallOptions): Promise<Tagged<T>> {
     const { response, etag } = await this.#send('GET', path, undefined, options).catch((error) => {
-      // A member may be down or the database without a leader; a later read can succeed.
+      // A member may be down, or the database may have no leader; a later read can succeed.
       throw error instanceof IncusError && error.code >= 500 ? unavailable(error) : error
     })
     return { value: response.metadata as T, etag }
@@ -183,12 +192,12 @@ export class IncusClient {
     if (response.type === 'async') await this.#wait(response.operation, options)
   }
 
-  /** Returns when Incus has accepted the change, without waiting for its end. */
+  /** Returns when Incus has accepted the change, without waiting for it to finish. */
   async begin(method: 'PUT' | 'POST', path: string, body: unknown, options: CallOptions): Promise<void> {
     await this.#send(method, path, body, options)
   }
 
-  /** Begins an operation that has WebSockets, and returns its path and the secret of each. */
+  /** Begins an operation that has WebSockets, and returns its path and the secret of each WebSocket. */
   async attach(
     path: string,
     body: unknown,
@@ -224,7 +233,9 @@ export class IncusClient {
     await Promise.all(this.#connections.map(({ dispatcher }) => dispatcher.destroy()))
   }
 
-  /** Incus forgets a finished operation after some seconds, so a request has to be waiting when it ends. */
+  /**
+   * Incus deletes a finished operation after a few seconds, so a request has to be waiting when it finishes.
+   */
   async #wait(operation: string, options: CallOptions): Promise<void> {
     const path = `${operation.split('?')[0]}/wait`
     const { operationMs = longestOperationMs } = options
@@ -253,15 +264,15 @@ export class IncusClient {
     if (!response)
       throw new EngineError(
         'unavailable',
-        `Incus responded to ${method} ${path} with status ${status} and no JSON`,
+        `Incus responded to ${method} ${path} with status ${status}, but not with JSON`,
       )
     if (response.type === 'error') throw new IncusError(response.error_code || status, response.error)
     return { response, etag }
   }
 
   /**
-   * Ends a request when its time is up, or earlier if its member does not answer a probe and there is another one. Its timers
-   * are freed with the request, unlike the signal of `AbortSignal.timeout`.
+   * Ends a request at its time limit, or earlier if its member does not respond to a probe and there is
+   * another member. Unlike those of `AbortSignal.timeout`, its timers are freed with the request.
    */
   #limit(connection: Connection, until: AbortSignal, timeoutMs: number): Limit {
     const limit = new AbortController()
@@ -269,7 +280,7 @@ export class IncusClient {
     const timer = setTimeout(() => limit.abort(new Error(`timeout after ${timeoutMs / 1_000} s`)), timeoutMs)
     const check = async () => {
       const tookMs = await this.#probe(connection)
-      if (tookMs > slowMs) this.leave(connection)
+      if (tookMs > slowMs) this.avoid(connection)
       if (tookMs > probeMs) limit.abort(new Error(`${connection.origin} does not answer`))
     }
     const checks = this.#connections.length > 1 ? setInterval(check, suspectMs) : undefined
@@ -286,17 +297,17 @@ export class IncusClient {
   }
 
   /**
-   * Returns how long the member took to answer; infinite if it did not. Requests that wait for the same member share a
-   * probe.
+   * Returns how long the member took to respond; infinite if it did not. Requests that wait for the same
+   * member share a probe.
    */
   #probe(connection: Connection): Promise<number> {
     const known = this.#probes.get(connection)
     if (known) return known
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     const signal = AbortSignal.timeout(probeMs)
     const probe = exchange(connection, 'GET', '/', undefined, { signal })
       .then(
-        () => performance.now() - begunMs,
+        () => performance.now() - startedMs,
         () => Number.POSITIVE_INFINITY,
       )
       .finally(() => this.#probes.delete(connection))
@@ -319,8 +330,8 @@ export class IncusClient {
         options.signal.throwIfAborted()
         failure = error
         const isReceived = !notReceived.includes((error as NodeJS.ErrnoException).code ?? '')
-        // A member may take long only because it waits for another one.
-        if (!isReceived) this.leave(connection)
+        // A member that received the request may be slow only because it waits for another member.
+        if (!isReceived) this.avoid(connection)
         if (method !== 'GET' && isReceived) break
       } finally {
         limit.end()

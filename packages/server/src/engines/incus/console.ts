@@ -5,14 +5,15 @@ import { unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { instancePath } from './instances.ts'
 
-/** Input that the connection has not sent yet. More has to wait. */
-const mostUnsentBytes = 64 * 1024
+/** If more input than this is unsent, a write waits. */
+const maxUnsentBytes = 64 * 1024
 const unsentPollMs = 20
 const size = { width: 80, height: 24 }
 
 /**
- * Connects to the console of an instance, by two WebSockets of one Incus operation: one for bytes, and one whose end also
- * ends the console. While a VM's console is open, Incus does not write its log, so the output comes from here.
+ * Connects to the console of an instance through two WebSockets of one Incus operation. One carries the data;
+ * when the other is closed, the console ends too. While a VM's console is open, Incus does not write its log,
+ * so the output is read from here.
  */
 export async function openConsole(
   ctx: IncusContext,
@@ -42,7 +43,7 @@ export async function openConsole(
     async write(input) {
       if (data!.readyState !== WebSocket.OPEN) throw new EngineError('unavailable', 'the console has ended')
       data!.send(input)
-      while (data!.bufferedAmount > mostUnsentBytes && data!.readyState === WebSocket.OPEN)
+      while (data!.bufferedAmount > maxUnsentBytes && data!.readyState === WebSocket.OPEN)
         await sleep(unsentPollMs)
     },
     onOutput(listener) {

@@ -5,7 +5,7 @@ import { openConnections } from './connections.ts'
 export interface IncusContext {
   client: IncusClient
   config: IncusConfig
-  /** Returns whether an SSH server answers at this address. */
+  /** Returns whether an SSH server responds at this address. */
   answersSsh: (address: string, port: number, signal: AbortSignal) => Promise<boolean>
 }
 

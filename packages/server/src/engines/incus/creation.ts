@@ -6,13 +6,13 @@ import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { type Definition, definitionOf } from './definition.ts'
 import { targeted } from './fleet/members.ts'
-import { requireNotGone } from './gone.ts'
+import { requireNotRemoved } from './gone.ts'
 import { changeInstance, deleteInstance, generationMark, type Instance, instanceName } from './instances.ts'
 import { ensureNetwork, hasNetwork } from './networks.ts'
 import type { Disks } from './storage/disks.ts'
 import { imageOf } from './storage/images.ts'
 
-/** Returns the VM's instance, created by this call or before it. */
+/** Returns the VM's instance, and creates it if it does not exist. */
 export async function ensureInstance(
   ctx: IncusContext,
   disks: Disks,
@@ -24,7 +24,7 @@ export async function ensureInstance(
   const { id } = spec
   const known = await changeInstance(ctx, id, call)
   if (known) return known
-  await requireNotGone(ctx, id, call)
+  await requireNotRemoved(ctx, id, call)
   if (!spec.isNew) throw osDiskLost(id)
   const { creations, locals } = networks
   const bridge = await ensureNetwork(ctx, locals, creations, spec, call.signal)
@@ -36,7 +36,7 @@ export async function ensureInstance(
     throw error
   })
   // A concurrent removal may have looked for the instance before it existed.
-  await requireNotGone(ctx, id, call).catch(async (error) => {
+  await requireNotRemoved(ctx, id, call).catch(async (error) => {
     await deleteInstance(ctx, id, call.signal)
     throw error
   })
@@ -83,6 +83,9 @@ async function create(
   })
 }
 
-/** Incus reports a missing image in several ways. An alias is only for the containers of tests. */
+/**
+ * Incus reports a missing image in several ways. Only test containers are created from an alias, which is not
+ * checked.
+ */
 const hasImage = async (ctx: IncusContext, { fingerprint }: Record<string, string>, signal: AbortSignal) =>
   fingerprint === undefined || (await ctx.client.find(`/1.0/images/${fingerprint}`, { signal })) !== undefined

@@ -9,7 +9,7 @@ import type { DiskPools } from './storage/pools.ts'
 
 type Device = Record<string, string>
 
-/** The subnet of the VM, kept with the instance for calls that have only the VM's id. */
+/** The VM's subnet, stored in the instance for calls that have only the VM's id. */
 export const subnetMark = 'user.slipway.subnet'
 
 const userDataKey = 'cloud-init.user-data'
@@ -21,7 +21,8 @@ export interface Definition {
 }
 
 /**
- * Returns the instance of a spec: with an open gate and GPUs if the goal is `on`, otherwise with a closed gate and no GPUs.
+ * Returns the instance for a spec: with an open gate and GPUs if the goal is `on`, otherwise with a closed
+ * gate and no GPUs.
  */
 export function definitionOf(
   ctx: IncusContext,
@@ -68,7 +69,7 @@ export function definitionOf(
         ...{ type: 'nic', name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
         ...(isLocalBridge(bridge) ? { nictype: 'bridged', parent: bridge } : { network: bridge }),
         'ipv4.address': network.privateAddress,
-        // The OVN of Incus 6.0 has no such limits.
+        // Incus 6.0 has no such limits for OVN.
         ...(ctx.config.networkLimits && !isOvn(bridge) && networkLimits(network.gbps)),
         // Incus has no such filter for OVN; the host report says so.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
@@ -91,7 +92,7 @@ export function withoutSecrets({ config }: Instance): Change | null {
   return later ? { config: { [userDataKey]: later, [marks.laterUserData]: '' } } : null
 }
 
-/** A container, which is only for tests, gets no GPU devices; its marks list its GPUs. */
+/** Containers, which are only for tests, get no GPU devices; their GPUs are listed in the marks. */
 function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
   if (ctx.config.instanceType === 'container') return {}
   return Object.fromEntries(
@@ -103,8 +104,8 @@ function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
 }
 
 /**
- * The device is named by its serial number, because the guest sees `incus_` and the name. Longer names are truncated or
- * replaced.
+ * The device is named after its serial number, because the guest sees `incus_` followed by the name. Longer
+ * names would be truncated or replaced.
  */
 export function diskDevice(ctx: IncusContext, disk: AttachedDisk, pool: string): Record<string, Device> {
   const isFilesystem = ctx.config.instanceType === 'container' || disk.type === 'shared-volume'
@@ -118,7 +119,7 @@ export function diskDevice(ctx: IncusContext, disk: AttachedDisk, pool: string):
   }
 }
 
-/** Incus limits block devices of VMs only: file systems have no device of their own. */
+/** Incus can limit only the block devices of VMs, because file systems have no separate device. */
 const diskLimits = (mbps: number | null | undefined): Device =>
   mbps ? { 'limits.read': `${mbps}MB`, 'limits.write': `${mbps}MB` } : {}
 
@@ -126,7 +127,10 @@ const networkLimits = (gbps: number | undefined): Device =>
   gbps ? { 'limits.ingress': megabits(gbps), 'limits.egress': megabits(gbps) } : {}
 const megabits = (gbps: number) => `${Math.round(gbps * 1000)}Mbit`
 
-/** Replaces the definition, and removes devices that the new one does not have. With an open gate, a start follows. */
+/**
+ * Returns the change that replaces the definition, and removes devices that the new one does not have. If the
+ * gate is open, a start follows.
+ */
 export function redefinition(instance: Instance, definition: Definition): Change {
   const removed = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
   const isOpen = definition.config[marks.goal] === 'on'

@@ -42,7 +42,7 @@ import {
   deleteInstance,
   deviceOfDisk,
   findInstance,
-  hasDied,
+  hasCrashed,
   type Instance,
   isOn,
   listNames,
@@ -58,7 +58,7 @@ import {
   dropNetworkIfUnused,
   ensureForward,
   removeForward,
-  removeLeftForwards,
+  removeOrphanForwards,
   removeOwnForward,
   rewriteForward,
 } from './networks.ts'
@@ -70,7 +70,7 @@ import { Captures } from './storage/captures.ts'
 import { Disks } from './storage/disks.ts'
 
 const serialTailBytes = 64 * 1024
-// A container answers within a second, a VM may take minutes.
+// A container responds within a second; a VM may take minutes.
 const [firstBootCheckMs, lastBootCheckMs] = [50, 1_000]
 const cleanupMs = 3600_000
 const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
@@ -79,10 +79,10 @@ const clusterUnreadMs = 180_000
 const clusterReadMs = 7_000
 
 /**
- * VMs of an Incus server or cluster. The only compare-and-swap of Incus is a conditional change of an instance's
- * configuration, so every call begins with one that writes its generation. A start cannot be conditional: therefore an
- * instance is created with a gate, a device that no host has and that makes every start fail. The change that adds the GPUs
- * opens the gate, and a stop or removal closes it again.
+ * Runs VMs on an Incus server or cluster. The only compare-and-swap in Incus is a conditional change of an
+ * instance's configuration, so every call begins with one, which writes the call's generation. A start cannot
+ * be conditional. Therefore an instance is created with a gate: a device that no host has, which makes every
+ * start fail. The change that adds the GPUs opens the gate, and a stop or removal closes it again.
  */
 export class IncusEngine implements Engine {
   readonly #ctx: IncusContext
@@ -98,7 +98,7 @@ export class IncusEngine implements Engine {
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
-  /** Until Incus has reported whether it is a cluster, several URLs count as one. */
+  /** Until Incus has reported whether it is a cluster, several URLs are taken to mean that it is one. */
   #isCluster: boolean
   #preparation: Promise<unknown> | null = null
   #cleanupAtMs = 0
@@ -127,9 +127,9 @@ export class IncusEngine implements Engine {
     _isDetailed?: (host: string) => boolean,
     mayBeBrief = false,
   ): AsyncIterable<HostReport> {
-    const cluster = await this.#readable(signal, async (limit) => {
+    const cluster = await this.#readCluster(signal, async (limit) => {
       const list = await this.#members(limit)
-      const members = await this.#survey.doubtOffline(list.members, limit)
+      const members = await this.#survey.recheckOffline(list.members, limit)
       const { server_version: version } = await environmentOf(this.#ctx, limit)
       return { ...list, members, version, uplink: await this.#survey.uplink(limit) }
     })
@@ -145,8 +145,11 @@ export class IncusEngine implements Engine {
     return list
   }
 
-  /** Reads what is known of the whole cluster. A cluster that does not answer is unreadable, and its hosts are not silent. */
-  async #readable<T>(signal: AbortSignal, read: (limit: AbortSignal) => Promise<T>): Promise<T> {
+  /**
+   * Reads data of the whole cluster. If the cluster does not respond, throws `EngineUnreadable`, because its
+   * hosts may still be running.
+   */
+  async #readCluster<T>(signal: AbortSignal, read: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
       return await read(AbortSignal.any([signal, AbortSignal.timeout(clusterReadMs)]))
     } catch (error) {
@@ -160,7 +163,7 @@ export class IncusEngine implements Engine {
     await this.#prepare(call.signal)
     const known = await ensureInstance(this.#ctx, this.#disks, this.#networks, spec, firewall, call)
     const bridge = known.config[marks.bridge]!
-    // The disks of a VM that is on stay as they are.
+    // The disks of a VM that is on are not changed.
     const pools = isOn(known) ? null : await this.#disks.placeAll(spec, call)
     await this.#ensureNetwork(spec, known, firewall, call.signal)
     const goal = power === 'on' ? 'on' : 'shut'
@@ -168,18 +171,19 @@ export class IncusEngine implements Engine {
     const definition = pools && definitionOf(this.#ctx, spec, bridge, goal, nodes, pools)
     const { result: instance, check } = await Check.of(() =>
       changeInstance(this.#ctx, spec.id, call, (now) => {
-        if (!definition || isOn(now) || hasDied(now)) return null
+        if (!definition || isOn(now) || hasCrashed(now)) return null
         return { ...redefinition(now, definition), isFresh: true }
       }),
     )
     if (!instance) throw removedDuringCreation(spec.id)
-    if (power === 'on' && !isOn(instance) && !hasDied(instance)) await start(this.#ctx, spec.id, check, call)
+    if (power === 'on' && !isOn(instance) && !hasCrashed(instance))
+      await start(this.#ctx, spec.id, check, call)
     const status = await this.inspectVm(spec, call.signal)
     if (status?.power === 'booting') this.#watchBoot(spec)
     return status
   }
 
-  /** The VM's public address and firewall, which must apply before it starts. */
+  /** Sets up the VM's public address and firewall, which must apply before it starts. */
   async #ensureNetwork(
     spec: VmSpec,
     instance: Instance,
@@ -203,17 +207,18 @@ export class IncusEngine implements Engine {
   async removeVm(vm: VmRef, call: Call): Promise<void> {
     const before = await changeInstance(this.#ctx, vm.id, call)
     await recordRemoval(this.#ctx, vm.id, call)
-    // The instance may have been created between the two lines above; a later creation finds the mark.
+    // The instance may have been created between the two lines above; a later creation finds the record of
+    // the removal.
     const instance = before ?? (await changeInstance(this.#ctx, vm.id, call))
     if (!instance) {
-      // An operator removed the instance, but Incus keeps its forward and rules.
-      for (const bridge of await removeLeftForwards(this.#ctx, vm, call.signal))
+      // An operator has removed the instance, but Incus still has its forward and rules.
+      for (const bridge of await removeOrphanForwards(this.#ctx, vm, call.signal))
         await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
       return
     }
     await powerOff(this.#ctx, vm.id, call)
     const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance.config
-    // The agent of the member follows the deletion of the instance.
+    // For a local bridge, the member's agent cleans up when the instance is deleted.
     const isManaged = bridge !== '' && !isLocalBridge(bridge)
     if (isManaged) {
       await removeForward(this.#ctx, bridge, { host: instance.location, publicAddress }, call.signal)
@@ -311,14 +316,14 @@ export class IncusEngine implements Engine {
     const instance = await requireInstance(this.#ctx, vm.id, signal)
     const { bytes, startsAt } = await this.#serial.read(instance, signal)
     const wanted = offset === undefined ? bytes.length - serialTailBytes : offset - startsAt
-    // An offset beyond the end is from an earlier log: the guest restarted by itself.
+    // An offset beyond the end belongs to an earlier log: the guest has restarted.
     const from = wanted > bytes.length ? 0 : Math.max(0, wanted)
     const content = bytes.subarray(from, from + serialTailBytes)
     return { content: content.toString('utf8'), nextOffset: startsAt + from + content.length }
   }
 
   async *sample(signal: AbortSignal): AsyncIterable<VmSample> {
-    const members = await this.#readable(signal, (limit) => this.#members(limit))
+    const members = await this.#readCluster(signal, (limit) => this.#members(limit))
     yield* sampleInstances(this.#ctx, members, signal)
   }
 
@@ -340,7 +345,7 @@ export class IncusEngine implements Engine {
     await Promise.all([this.#events.close(), this.#ctx.client.close()])
   }
 
-  /** Incus reports a start, but not that the guest answers. */
+  /** Waits for the guest to respond, because Incus reports only that it was started. */
   #watchBoot(vm: VmRef): void {
     if (this.#booting.has(vm.id)) return
     this.#booting.add(vm.id)
@@ -366,7 +371,7 @@ export class IncusEngine implements Engine {
     }
   }
 
-  /** The forward of a guest that does not answer may be in the database of Incus and not in the kernel. */
+  /** If a guest does not respond, its forward may be in Incus's database but not in the kernel. */
   async #rewriteForward(vm: VmRef, signal: AbortSignal): Promise<void> {
     const instance = await findInstance(this.#ctx, vm.id, signal)
     const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance?.config ?? {}

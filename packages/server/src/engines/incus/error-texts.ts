@@ -1,31 +1,34 @@
 /**
- * Incus has few codes for its errors, so some decisions depend on their English texts. All of them are here, and
- * test/engines/incus/error-texts.test.ts has the texts of each supported version.
+ * Incus has few error codes, so some decisions depend on the English messages. All such checks are here, and
+ * test/engines/incus/error-texts.test.ts has the messages of each supported version.
  */
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** An object of this name exists, or another process creates it at the same time. */
+/** An object with this name exists, or another process is creating it. */
 export const saysDuplicate = (error: unknown): boolean =>
   /already (exists|defined|created)|is already defined on member/i.test(textOf(error))
 
-/** Incus sends changes of networks and ACLs to every member, and reverts them if it cannot reach one. */
+/** Incus sends changes to networks and ACLs to every member, and reverts them if it cannot reach one. */
 export const saysMemberDown = (error: unknown): boolean =>
   /peer node \S+ is down|failed to (connect to|notify) peer/i.test(textOf(error))
 
-/** Incus allows no change of an instance while it starts or stops. */
+/** Incus does not allow changes to an instance while it starts or stops. */
 export const saysBusy = (error: unknown): boolean => /is busy running/.test(textOf(error))
 
-/** The kernel of the member lacks a module that Incus needs to limit a network card. */
+/** The member's kernel lacks a module that Incus needs to limit a network card. */
 export const saysNoTrafficControl = (error: unknown): boolean =>
   /Failed to create (root|ingress|limit)? ?tc (qdisc|class|filter)/.test(textOf(error))
 
-/** The driver of the pool cannot grow a volume that is in use. */
+/** The pool's driver cannot grow a volume that is in use. */
 export const saysInUse = (error: unknown): boolean => /^in use$/i.test(textOf(error))
 
 /** The listen address of a forward is in use, perhaps by the same forward. */
 export const saysForwardTaken = (error: unknown): boolean => /already|overlaps|in use/i.test(textOf(error))
 
-/** What an operator can do about a connection that fails, by the code of Node or OpenSSL; '' for other errors. */
+/**
+ * What an operator can do about a failed connection, by the error code of Node or OpenSSL; '' for other
+ * errors.
+ */
 export function adviceOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const { code = '', message = '' } = cause as NodeJS.ErrnoException
@@ -34,10 +37,10 @@ export function adviceOf(error: unknown): string {
   if (code === 'CERT_HAS_EXPIRED')
     return 'the certificate of the server has expired: renew it, and copy it to server_cert_file'
   if (/server_cert_file/.test(message) || /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/.test(code))
-    return 'the server has another certificate than server_cert_file: copy cluster.crt (or server.crt) of a member there'
+    return 'the server has another certificate than the one in server_cert_file: copy cluster.crt (or server.crt) from a member to that file'
   if (code === 'ECONNREFUSED') return 'nothing listens there: run systemctl status incus on the member'
   if (/TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(code) || /timeout|does not answer/i.test(message))
-    return 'the machine does not respond: check it, and that port 8443 is open from here'
-  if (code === 'ENOTFOUND') return 'the name is unknown: check urls in slipway.toml'
+    return 'the machine does not respond: check that it is running, and that port 8443 is open from here'
+  if (code === 'ENOTFOUND') return 'the host name cannot be resolved: check urls in slipway.toml'
   return ''
 }

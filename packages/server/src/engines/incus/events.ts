@@ -6,8 +6,9 @@ const reconnectMs = 1_000
 const checkMs = 3_000
 
 /**
- * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events, so `onOpen`
- * is called when events arrive for the first time, or again after an interruption. `onAny` is also called for other objects.
+ * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events,
+ * so `onOpen` is called when the connection opens, for the first time or after an interruption. `onAny` is
+ * also called for events of other objects.
  */
 export class IncusEvents {
   readonly #client: IncusClient
@@ -45,12 +46,12 @@ export class IncusEvents {
       const { connection } = this.#client
       const wasOpen = await this.#follow()
       if (signal.aborted) return
-      if (!wasOpen) this.#client.leave(connection)
+      if (!wasOpen) this.#client.avoid(connection)
       await sleep(reconnectMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 
-  /** Returns when the connection ends, with whether it was open. */
+  /** Returns when the connection ends. The result says whether it was ever open. */
   #follow(): Promise<boolean> {
     const followed = this.#client.connection
     const { origin, dispatcher } = followed
@@ -63,7 +64,8 @@ export class IncusEvents {
         this.isOpen = false
         resolve(isOpen)
       }
-      // A member that hangs closes no connection, but requests have noticed it.
+      // A member that hangs does not close the connection. Requests notice it and use another member; follow
+      // that one.
       const check = setInterval(() => {
         if (this.#client.connection === followed) return
         socket.close()

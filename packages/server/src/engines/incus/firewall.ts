@@ -37,15 +37,15 @@ const generationKey = (vmId: string) => `user.slipway.firewall.${vmId}`
 const pathOf = (bridge: string) => `/1.0/network-acls/${bridge}`
 const maxAttempts = 10
 
-/** Returns the rules of one VM in the format of Incus, which also evaluates drops first. */
+/** Returns the rules of one VM in the format of Incus, which also evaluates drop rules first. */
 function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
   const own = `${vm.privateAddress}/32`
   const of = (direction: CompiledRule['direction']) =>
     rules
       .filter((rule) => rule.direction === direction)
       .flatMap((rule) => {
-        // Traffic between guests of one bridge depends on the receiver's rules, but Incus applies the first rule that
-        // allows, which could be the sender's.
+        // The receiver's rules decide about traffic between guests of one bridge, but Incus applies the first
+        // allow rule, which could be the sender's. So the sender's allow rules exclude the subnet.
         const isAllowedOut = direction === 'egress' && rule.action === 'allow'
         const peers = isAllowedOut
           ? rule.peers.flatMap((peer) => blocksOutside(parseCidr(peer), parseCidr(vm.subnetCidr)))
@@ -73,7 +73,7 @@ const ports = (key: 'source_port' | 'destination_port', ranges: [number, number]
     ? {}
     : { [key]: ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(',') }
 
-/** Splits `block` into blocks that are outside `hole`. */
+/** Returns the parts of `block` that are outside `hole`. */
 function blocksOutside(block: Cidr | null, hole: Cidr | null): string[] {
   if (!block || !hole || blockContains(hole, block)) return []
   if (!blockContains(block, hole)) return [`${numberToAddress(block.base)}/${block.prefix}`]
@@ -83,8 +83,8 @@ function blocksOutside(block: Cidr | null, hole: Cidr | null): string[] {
 }
 
 /**
- * Returns an ACL without the VM's own rules and those of a removed VM that had its address. Incus changes no ACL while a
- * member of its cluster is down, so a removal may have left some.
+ * Returns an ACL without the rules of the VM, and of a removed VM that had its address. Incus does not change
+ * ACLs while a member of the cluster is down, so a removal may have left rules behind.
  */
 function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   const own = `${vm.privateAddress}/32`
@@ -98,9 +98,10 @@ function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
 }
 
 /**
- * All rules of a bridge are in one ACL, because adding an ACL to a network takes Incus a second. The ACL has the generation
- * of each VM's rules. Incus can accept concurrent writes of one ACL, so each writer reads its result back; rules that are
- * overwritten later show an old generation at inspection, and are applied again.
+ * All rules of a bridge are in one ACL, because adding an ACL to a network takes Incus a second. The ACL also
+ * has the generation of each VM's rules. Incus can accept concurrent writes to one ACL, so each writer reads
+ * the result back. Rules that are overwritten later have an old generation at the next inspection, and are
+ * applied again.
  */
 export class Firewalls {
   readonly #ctx: IncusContext
@@ -116,7 +117,7 @@ export class Firewalls {
     return acl ? firewallGeneration(acl, vm.id) : 0
   }
 
-  /** Returns false if a newer firewall is applied, which is kept. */
+  /** Returns false if a newer firewall is already applied; that one is kept. */
   apply(vm: ProtectedVm, rules: CompiledRule[], generation: number, signal: AbortSignal): Promise<boolean> {
     const own = aclRules(vm, rules)
     return this.#write(vm.bridge, vm.id, generation, signal, (acl) => {
@@ -129,7 +130,7 @@ export class Firewalls {
     })
   }
 
-  /** Rules that remain because a member is down allow no access: the next VM with the address replaces them. */
+  /** Rules that remain because a member is down are harmless: the next VM with the address replaces them. */
   async remove({ id, bridge }: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<void> {
     if (bridge === '' || (await this.generation({ id, bridge }, signal)) === 0) return
     await this.#write(bridge, id, Number.POSITIVE_INFINITY, signal, (acl) => {
@@ -141,7 +142,7 @@ export class Firewalls {
     })
   }
 
-  /** Writers of this process take turns. */
+  /** Within this process, writes to the same ACL run one after another. */
   #write(
     bridge: string,
     vmId: string,
@@ -163,7 +164,7 @@ export class Firewalls {
         try {
           await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: etag })
         } catch (error) {
-          // Every member that answers already has these rules.
+          // Every member that responds already has these rules.
           if (saysMemberDown(error) && known === generation) return true
           if (!isCode(error, 412)) throw unavailable(error)
         }

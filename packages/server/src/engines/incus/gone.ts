@@ -5,30 +5,30 @@ import { generationOf } from './instances.ts'
 import { findProfile, listProfiles, putProfile, removeProfile } from './profiles.ts'
 
 /**
- * A profile with the id of a removed object records its removal. A removal writes the profile and then looks for the
- * object; a creation makes the object, with its gate closed, and then looks for the profile. So at least one of the two
- * sees the other.
+ * A profile with the id of a removed object records its removal. A removal writes the profile and then looks
+ * for the object; a creation creates the object, with its gate closed, and then looks for the profile. So at
+ * least one of the two sees the other.
  */
 const keptMs = 2 * 24 * 3600 * 1000
-const goneAt = 'user.slipway.gone-at'
+const removedAtKey = 'user.slipway.gone-at'
 const nameOf = (id: string) => `gone-${id}`
 
-export async function requireNotGone(ctx: IncusContext, id: string, call: Call): Promise<void> {
+export async function requireNotRemoved(ctx: IncusContext, id: string, call: Call): Promise<void> {
   const found = await findProfile(ctx, nameOf(id), call.signal)
   if (found) throw new EngineError('stale', `${id} was removed at generation ${generationOf(found)}`)
 }
 
 /** Throws `stale` if a newer generation removed the object. */
 export async function recordRemoval(ctx: IncusContext, id: string, call: Call): Promise<void> {
-  const profile = { config: { [goneAt]: new Date().toISOString() }, description: 'Slipway: removed' }
+  const profile = { config: { [removedAtKey]: new Date().toISOString() }, description: 'Slipway: removed' }
   await putProfile(ctx, nameOf(id), id, call, profile).catch((error) => {
     if (!isDuplicate(error)) throw unavailable(error)
   })
 }
 
-/** A worker that is days late has lost its lease, so nothing can recreate these objects. */
+/** A worker that was paused for days has lost its lease, so nothing can recreate these objects. */
 export async function deleteOldRemovalRecords(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   for (const { name, config } of await listProfiles(ctx, signal))
-    if (config[goneAt] && Date.now() - Date.parse(config[goneAt]) > keptMs)
+    if (config[removedAtKey] && Date.now() - Date.parse(config[removedAtKey]) > keptMs)
       await removeProfile(ctx, name, signal).catch(() => {})
 }

@@ -13,9 +13,9 @@ export const marks = {
   goal: 'user.slipway.goal',
   /** The generation of the last reset. */
   reset: 'user.slipway.reset',
-  /** PCI addresses of its GPUs, separated by spaces. */
+  /** PCI addresses of the instance's GPUs, separated by spaces. */
   gpus: 'user.slipway.gpus',
-  /** Ids of its data disks, separated by spaces. */
+  /** Ids of the instance's data disks, separated by spaces. */
   disks: 'user.slipway.disks',
   bridge: 'user.slipway.bridge',
   publicAddress: 'user.slipway.public-address',
@@ -45,12 +45,18 @@ export interface Instance {
   devices: Record<string, Record<string, string>>
 }
 
-/** A device that no host has: every start of an instance with it fails. VMs and containers both accept USB devices. */
+/**
+ * A device that no host has, so that every start of an instance with it fails. Both VMs and containers accept
+ * USB devices.
+ */
 export const gate = {
   gate: { type: 'usb', vendorid: '0000', productid: '0000', serial: 'slipway-gate', required: 'true' },
 }
 
-/** Written by Incus at start and stop. If it is missing, the instance was not started since the gate was opened. */
+/**
+ * Written by Incus at start and stop. If it is missing, the instance has not been started since the gate was
+ * opened.
+ */
 const lastPower = 'volatile.last_state.power'
 const maxAttempts = 40
 const busyMs = 100
@@ -62,7 +68,7 @@ export const instancePath = (vmId: string) => `/1.0/instances/${instanceName(vmI
 export const generationOf = ({ config }: Pick<Instance, 'config'>) => Number(config[marks.generation] ?? 0)
 export const goalOf = ({ config }: Instance) => (config[marks.goal] ?? 'shut') as Goal
 export const isToStop = (instance: Instance) => ['stopping', 'asked'].includes(goalOf(instance))
-/** An instance in `Error` may run: its member does not answer, or its QEMU is halted. */
+/** An instance in `Error` may be running: its member does not respond, or its QEMU is halted. */
 export const isOn = ({ status }: Instance) => status !== 'Stopped'
 export const volumeName = (diskId: string) => `disk-${diskId}`
 const diskIdOf = ({ source = '' }: Record<string, string>) =>
@@ -80,8 +86,8 @@ export const deviceOfDisk = ({ devices }: Instance, diskId: string) =>
 export const nextStart = ({ config }: Instance) => ({
   [marks.restarts]: String(Number(config[marks.restarts] ?? -1) + 1),
 })
-/** Returns whether the instance ran after the gate was opened, and then stopped by itself. */
-export const hasDied = (instance: Instance) =>
+/** Returns whether the instance ran after the gate was opened, and then stopped unexpectedly. */
+export const hasCrashed = (instance: Instance) =>
   instance.status === 'Stopped' && goalOf(instance) === 'on' && lastPower in instance.config
 
 export const findInstance = (ctx: IncusContext, vmId: string, signal: AbortSignal) =>
@@ -107,9 +113,10 @@ export interface Change {
 }
 
 /**
- * The only compare-and-swap that Incus has: writes the change together with the call's generation, if the instance has not
- * changed since it was read. `decide` is called again after every conflict, and returns null if nothing has to change.
- * Returns the instance as written, or undefined if it does not exist. An older generation is `stale`.
+ * The only compare-and-swap that Incus has: writes the change together with the call's generation, if the
+ * instance has not changed since it was read. `decide` is called again after every conflict, and returns null
+ * if nothing has to change. Returns the instance as written, or undefined if it does not exist. Throws
+ * `stale` if the instance has a newer generation.
  */
 export async function changeInstance(
   ctx: IncusContext,
@@ -140,7 +147,7 @@ export async function changeInstance(
   throw new EngineError('unavailable', `${vmId} was changed by other processes ${maxAttempts} times in a row`)
 }
 
-/** Reads an instance that must exist. */
+/** Changes an instance that must exist. */
 export async function changeExisting(...args: Parameters<typeof changeInstance>): Promise<Instance> {
   const instance = await changeInstance(...args)
   if (!instance) throw noSuchVm(args[1])
@@ -164,8 +171,8 @@ export const deleteInstance = (ctx: IncusContext, vmId: string, signal: AbortSig
   ctx.client.remove(instancePath(vmId), { signal, timeoutMs: 60_000 })
 
 /**
- * Incus asks every member. Instances of a member that does not answer have the status `Error` and no configuration. If a
- * member hangs, Incus takes half a minute, and this call fails much earlier.
+ * Incus asks every member. Instances of a member that does not respond have the status `Error` and no
+ * configuration. If a member hangs, Incus takes half a minute, but this call times out much earlier.
  */
 export const listInstances = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Instance[]>('/1.0/instances', { signal, query: { recursion: '1' } })

@@ -3,11 +3,13 @@ import type { IncusContext } from './context.ts'
 import type { MemberList } from './fleet/members.ts'
 import { vmIdOf } from './instances.ts'
 
-/** Incus measures its guests when it is asked, so a request takes some time; it remembers the result for 8 seconds. */
+/**
+ * Incus measures its guests during the request, which takes some time, and caches the result for 8 seconds.
+ */
 const requestMs = 30_000
 const membersAtOnce = 4
 
-/** Asks each member once for the guests that run on it. A member that does not answer is left out. */
+/** Reads the metrics of each member's guests. A member that does not respond is omitted. */
 export async function* sampleInstances(
   { client, config }: IncusContext,
   { members, isCluster }: MemberList,
@@ -60,7 +62,7 @@ const sums: Record<string, keyof Sums> = {
   incus_network_transmit_bytes_total: 'sent',
 }
 
-/** Adds up the values of each guest. Time in which a CPU was idle and the loopback card do not count. */
+/** Adds up the values of each guest, without idle CPU time and the loopback interface. */
 export function parseMetrics(text: string): VmSample[] {
   const byVm = new Map<string, Sums>()
   for (const each of text.split('\n')) {

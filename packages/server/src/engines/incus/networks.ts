@@ -21,7 +21,7 @@ const pathOf = (network: string) => `/1.0/networks/${network}`
 const hashOf = ({ networkId, subnetCidr }: VmSpec['network']) =>
   createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 11)
 
-/** Each subnet of a VPC is one bridge or one OVN network; the prefix of the name shows which. */
+/** Each subnet of a VPC is one bridge or one OVN network; the prefix of its name shows which. */
 export const bridgeOf = (network: VmSpec['network']) => `sw${hashOf(network)}`
 const ovnNetworkOf = (network: VmSpec['network']) => `so${hashOf(network)}`
 export const isOvn = (name: string) => name.startsWith('so')
@@ -30,9 +30,9 @@ export const isOvn = (name: string) => name.startsWith('so')
 const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) % 0xfffffe)
 
 /**
- * Creates the network and firewall of a subnet if they are missing, as an OVN network if the cluster has an uplink for it.
- * Traffic that no rule allows is dropped from the beginning. Returns the network's name. If members have agents, which
- * create bridges themselves, there is nothing to create.
+ * Creates the network and firewall of a subnet if they are missing, as an OVN network if the cluster has an
+ * uplink for it. Traffic that no rule allows is dropped from the start. Returns the network's name. If
+ * members have agents, which create bridges themselves, there is nothing to create.
  */
 export async function ensureNetwork(
   ctx: IncusContext,
@@ -42,7 +42,7 @@ export async function ensureNetwork(
   signal: AbortSignal,
 ): Promise<string> {
   if (locals.isInUse(network)) return localBridgeOf(network)
-  // A subnet with VMs keeps its kind of network.
+  // A subnet with VMs keeps its type of network.
   const names = [bridgeOf(network), ovnNetworkOf(network)]
   for (const name of names) if (isComplete(await findNetwork(ctx, name, signal))) return name
   return creations.do(bridgeOf(network), async () => {
@@ -53,7 +53,9 @@ export async function ensureNetwork(
   })
 }
 
-/** Either all members of a location have agents or none: members cannot share a subnet if only some do. */
+/**
+ * Either all members of a location must have agents, or none, because otherwise they cannot share a subnet.
+ */
 async function hasAgents(
   ctx: IncusContext,
   locals: LocalNetworks,
@@ -63,7 +65,7 @@ async function hasAgents(
   if (await locals.reports.of(host, signal)) return true
   const { members } = await listMembers(ctx, signal)
   if (!members.some(({ config }) => agentReportOf(config))) return false
-  throw new EngineError('unavailable', `${host} has no agent, but other members have: ${agentCommand}`)
+  throw new EngineError('unavailable', `${host} has no agent, but other members do: ${agentCommand}`)
 }
 
 export const agentCommand = 'run systemctl enable --now slipway-agent on the member (docs/operate/incus.md)'
@@ -74,8 +76,9 @@ const isComplete = (network: Network | undefined) =>
   network !== undefined && !incomplete.includes(network.status)
 
 /**
- * Returns whether the network exists. Creating it takes a second or two; if it stays incomplete, a member went down or a
- * worker died in the meantime. No guest can use such a network, so it is removed and can then be created again.
+ * Waits until the network is complete, and returns whether it exists. Creating it takes a second or two; if
+ * it stays incomplete, a member went down or a worker died in the meantime. No guest can use such a network,
+ * so it is removed and can then be created again.
  */
 async function awaitCreation(ctx: IncusContext, name: string, signal: AbortSignal): Promise<boolean> {
   const untilMs = performance.now() + creationMs
@@ -162,8 +165,9 @@ const hasInstances = ({ used_by = [] }: Pick<Network, 'used_by'>) =>
   used_by.some((path) => path.startsWith('/1.0/instances/'))
 
 /**
- * A bridge is on every member, and no member can route one range to two bridges. Placement knows the ranges of our networks,
- * but not networks of other users, nor a bridge that could not be removed with its last VM.
+ * Every bridge is on every member, and a member cannot route one range to two bridges. Placement checks the
+ * ranges of our own networks, but not those of other users, or of a bridge that could not be removed with its
+ * last VM.
  */
 async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSignal): Promise<void> {
   const overlapping = async () =>
@@ -181,11 +185,11 @@ async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSi
   if (isUnused(taken))
     throw new EngineError(
       'unavailable',
-      `the unused network ${taken.name} has the range ${cidr} and is not removed yet`,
+      `the unused network ${taken.name} has the range ${cidr} and has not been removed yet`,
     )
   throw new EngineError(
     'rejected',
-    `the range ${cidr} overlaps with the network ${taken.name} of this location: give the VPC another range`,
+    `the range ${cidr} overlaps with the network ${taken.name} of this location: use another range`,
   )
 }
 
@@ -198,7 +202,7 @@ export function blockOf(gateway: string): string | null {
   return `${numberToAddress(Math.floor(base / size) * size)}/${prefix}`
 }
 
-/** Frees the range of a network without VMs: one host cannot route two equal ranges. */
+/** Removes a network without VMs to free its range, because one host cannot route two equal ranges. */
 export async function dropNetworkIfUnused(
   ctx: IncusContext,
   name: string,
@@ -217,15 +221,17 @@ export async function dropUnusedNetworks(ctx: IncusContext, signal: AbortSignal)
     if (config?.['user.slipway.network']) await dropNetworkIfUnused(ctx, name, signal)
 }
 
-/** A forward of a bridge belongs to the member with the guest; a forward of an OVN network to all members. */
+/**
+ * A forward of a bridge belongs to the guest's member; a forward of an OVN network belongs to all members.
+ */
 const forwardOptions = async (ctx: IncusContext, network: string, host: string, signal: AbortSignal) =>
   isOvn(network) ? { signal } : targeted(ctx, host, signal)
 
 const forwardWrites = new InOrder()
 
 /**
- * Incus writes all forwards of a bridge to the kernel with each change, and concurrent changes can leave out one of them.
- * Therefore the writes for one bridge of one member take turns.
+ * Incus writes all forwards of a bridge to the kernel with each change, and concurrent changes can omit one
+ * of them. Therefore the writes for one bridge of one member run one after another.
  */
 const inTurn = <T>(bridge: string, host: string, work: () => Promise<T>) =>
   forwardWrites.do(`${bridge} ${host}`, work)
@@ -262,7 +268,7 @@ const forwardConfig = ({ id, privateAddress }: ForwardedVm) => ({
   'user.slipway.id': id,
 })
 
-/** Makes Incus write all forwards of the bridge to the kernel again, for a guest that does not answer. */
+/** Makes Incus write all forwards of the bridge to the kernel again, for a guest that does not respond. */
 export async function rewriteForward(
   ctx: IncusContext,
   bridge: string,
@@ -276,8 +282,8 @@ export async function rewriteForward(
   await inTurn(bridge, vm.host, () => ctx.client.change('PUT', path, { config, ports: [] }, options))
 }
 
-/** Removes the forwards of a VM without an instance, in all our networks of its host. */
-export async function removeLeftForwards(
+/** Removes the forwards of a VM that has no instance any more, and returns the names of all our networks. */
+export async function removeOrphanForwards(
   ctx: IncusContext,
   vm: { id: string; host: string },
   signal: AbortSignal,
@@ -297,7 +303,7 @@ export async function removeLeftForwards(
   return own.map(({ name }) => name)
 }
 
-/** Removes the forward of an address unless it leads to another VM: the address may have moved there meanwhile. */
+/** Removes the forward of an address unless it belongs to another VM, to which the address may have moved. */
 export async function removeOwnForward(
   ctx: IncusContext,
   bridge: string,

@@ -18,7 +18,10 @@ import {
 } from './instances.ts'
 import { limitsAdvice } from './traffic-control.ts'
 
-/** Incus allows no change of an instance while it waits for the guest to stop, so it waits only this long. */
+/**
+ * Incus does not allow changes to an instance while it waits for the guest to stop, so it waits only this
+ * long.
+ */
 const shutdownWaitS = 1
 const freshMs = 2_000
 const tickMs = 200
@@ -29,9 +32,10 @@ type PowerRequest =
   | { action: 'stop' | 'restart'; force: true }
 
 /**
- * Incus has no conditional start or stop, so the request must follow a conditional change of the instance at once. The
- * change may take Incus long; the time counts from its response. A process that was paused in between sends no request, and
- * its caller repeats the whole call. A shutdown is not awaited.
+ * Incus has no conditional start or stop, so the request must follow a conditional change of the instance
+ * immediately. The change itself may take a long time; what counts is the time since its response. A process
+ * that was paused in between does not send the request, and its caller repeats the whole call. This does not
+ * wait for a shutdown to finish.
  */
 async function changePower(
   { client }: IncusContext,
@@ -55,7 +59,7 @@ async function changePower(
   })
 }
 
-/** A conditional change, and how long ago it was. */
+/** A conditional change, and how long ago it was made. */
 export class Check {
   #ranAtMs = performance.now()
   #wasPaused = false
@@ -96,8 +100,8 @@ export async function start(ctx: IncusContext, vmId: string, check: Check, call:
       throw new EngineError('rejected', `${now.location} cannot limit the network of VMs: ${limitsAdvice}`, {
         cause: error,
       })
-    // The instance exists, so it is the start operation that Incus no longer has.
-    throw error.kind === 'missing' ? new EngineError('unavailable', `the start of ${vmId} was lost`) : error
+    // The instance exists, so what is missing is the start operation.
+    throw error.kind === 'missing' ? new EngineError('unavailable', `Incus lost the start of ${vmId}`) : error
   })
 }
 
@@ -106,7 +110,7 @@ export const removedDuringCreation = (vmId: string) =>
 
 const goal = (value: Goal) => ({ config: { [marks.goal]: value } })
 
-/** The mark that the guest was asked is written after the request, so that a lost request is sent again. */
+/** The goal `asked` is written after the request, so that a lost request is sent again. */
 export async function shutDown(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
   let isRequested = false
   const { check } = await Check.of(() =>
@@ -138,7 +142,9 @@ export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Pro
   await changeInstance(ctx, vmId, call, (now) => (isOn(now) ? null : closed(now)))
 }
 
-/** The generation is written after the reset, so that a process that died in between repeats it. */
+/**
+ * The generation is written after the reset, so that the reset is repeated if the process dies in between.
+ */
 export async function reset(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
   const generation = String(call.generation)
   const isDone = ({ config }: Instance) => config[marks.reset] === generation

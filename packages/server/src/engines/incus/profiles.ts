@@ -3,8 +3,8 @@ import type { IncusContext } from './context.ts'
 import { generationMark, generationOf, marks } from './instances.ts'
 
 /**
- * A fact about one of our ids, kept as an empty profile: profiles of different names can be written at the same time,
- * while writers of keys in one configuration would overwrite each other.
+ * An empty profile that records a fact about one of our ids. Profiles with different names can be written at
+ * the same time, while writers of keys in one configuration would overwrite each other.
  */
 export interface Profile {
   name: string
@@ -33,7 +33,10 @@ export function requireNotNewer(
   if (found && generationOf(found) > generation) throw staleCall(id, generation, generationOf(found))
 }
 
-/** Throws `stale` if a newer generation wrote the profile, and the error of Incus if another process is creating it. */
+/**
+ * Throws `stale` if a newer generation wrote the profile, and Incus's error if another process is creating
+ * it.
+ */
 export async function putProfile(
   ctx: IncusContext,
   name: string,

@@ -3,12 +3,12 @@ import { type Instance, isOn, marks } from './instances.ts'
 
 const keptBytes = 1024 * 1024
 /** More than any guest writes between two starts. */
-const bytesOfStart = 2 ** 32
+const bytesPerStart = 2 ** 32
 
 /**
- * Console output of guests. For a VM, Incus returns everything since its start: each start has its own range of offsets, so
- * that a reader misses nothing. For a running container, which is for tests, it returns each byte only once, so bytes that
- * were read are kept in memory.
+ * Console output of guests. For a VM, Incus returns everything since its start. Each start has its own range
+ * of offsets, so that a reader misses nothing. For a running container, which is only for tests, Incus
+ * returns each byte once, so the bytes are kept in memory.
  */
 export class SerialLogs {
   readonly #ctx: IncusContext
@@ -22,7 +22,7 @@ export class SerialLogs {
     const path = `/1.0/instances/${instance.name}/console`
     const output = await this.#ctx.client.text(path, { signal, query: { type: 'log' } })
     if (this.#ctx.config.instanceType === 'virtual-machine')
-      return { bytes: output, startsAt: Number(instance.config[marks.restarts] ?? 0) * bytesOfStart }
+      return { bytes: output, startsAt: Number(instance.config[marks.restarts] ?? 0) * bytesPerStart }
     const id = instance.config[marks.id]!
     const all = isOn(instance) ? Buffer.concat([this.#read.get(id) ?? Buffer.alloc(0), output]) : output
     this.#read.set(id, all.subarray(0, keptBytes))

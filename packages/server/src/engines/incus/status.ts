@@ -6,7 +6,7 @@ import {
   diskIdsOf,
   generationOf,
   goalOf,
-  hasDied,
+  hasCrashed,
   type Instance,
   isOn,
   isToStop,
@@ -17,7 +17,7 @@ const sshPort = 22
 // TCP resends a packet that a booting guest missed only after a second, so it is faster to try a new connection. The last
 // probe is long enough for a slow guest.
 const probesMs = [200, 400, 1_400]
-const rememberedBoots = 10_000
+const maxCachedBoots = 10_000
 
 export class Statuses {
   readonly #ctx: IncusContext
@@ -33,7 +33,10 @@ export class Statuses {
     return this.#status(instance, firewallGeneration, powerOf(instance))
   }
 
-  /** A VM that shut down counts as off only when its gate is closed: before that, it could start again. */
+  /**
+   * A VM that has shut down counts as off only when its gate is closed, because before that it could start
+   * again.
+   */
   async inspected(instance: Instance, firewallGeneration: number, signal: AbortSignal): Promise<VmStatus> {
     if (instance.status === 'Error')
       throw new EngineError(
@@ -54,7 +57,7 @@ export class Statuses {
   }
 
   /** Removes the private host key, which the guest now has. Returns false on failure; the next inspection tries again. */
-  async #forgetSecrets(instance: Instance, signal: AbortSignal): Promise<boolean> {
+  async #removeSecrets(instance: Instance, signal: AbortSignal): Promise<boolean> {
     if (!withoutSecrets(instance)) return true
     const call = { generation: generationOf(instance), signal }
     const changed = changeInstance(this.#ctx, instance.config[marks.id]!, call, withoutSecrets)
@@ -69,8 +72,8 @@ export class Statuses {
     const [id, address] = [config[marks.id]!, config[marks.publicAddress] ?? '']
     if (address === '' || this.#answered.get(id) === last_used_at) return true
     if (!(await this.#answersSsh(address, signal))) return false
-    if (!(await this.#forgetSecrets(instance, signal))) return true
-    if (this.#answered.size >= rememberedBoots) this.#answered.clear()
+    if (!(await this.#removeSecrets(instance, signal))) return true
+    if (this.#answered.size >= maxCachedBoots) this.#answered.clear()
     this.#answered.set(id, last_used_at)
     return true
   }
@@ -94,7 +97,7 @@ export class Statuses {
       publicAddress: address,
       firewallGeneration,
       diskIds: diskIdsOf(instance),
-      ...(power === 'crashed' && { detail: 'the guest stopped by itself' }),
+      ...(power === 'crashed' && { detail: 'the guest stopped unexpectedly' }),
     }
   }
 }
@@ -102,7 +105,8 @@ export class Statuses {
 const isShutDown = (instance: Instance) => instance.status === 'Stopped' && isToStop(instance)
 
 function powerOf(instance: Instance): VmStatus['power'] {
-  // Until the goal is `asked`, the guest was not asked to shut down. Report `running`, so that the caller asks it.
+  // Until the goal is `asked`, the guest may not have been asked to shut down. Report `running`, so that the
+  // caller asks again.
   if (isOn(instance)) return goalOf(instance) === 'asked' ? 'stopping' : 'running'
-  return hasDied(instance) ? 'crashed' : 'off'
+  return hasCrashed(instance) ? 'crashed' : 'off'
 }

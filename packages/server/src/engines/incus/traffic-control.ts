@@ -3,7 +3,7 @@ import { agentReportOf } from './agent/guest-network.ts'
 import type { IncusContext } from './context.ts'
 import type { Member } from './fleet/members.ts'
 
-/** What Incus runs to limit a network card. Each command needs a module of the kernel. */
+/** The commands that Incus runs to limit a network card. Each needs a kernel module. */
 const commands = [
   'ip link add card type bridge',
   'tc qdisc add dev card root handle 1:0 htb default 10',
@@ -11,20 +11,25 @@ const commands = [
   'tc filter add dev card parent ffff:0 protocol all u32 match u32 0 0 police rate 1gbit burst 1024k mtu 64kb drop',
 ]
 
-/** Tries in a network namespace of its own whether the kernel of this machine can limit a network card. Needs root. */
+/**
+ * Tests in a separate network namespace whether this machine's kernel can limit a network card. Needs root.
+ */
 export const canLimitNetwork = (): Promise<boolean> =>
   run('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).then(
     () => true,
     () => false,
   )
 
-/** Records on a member whether its kernel can limit network cards. The report of an agent replaces this. */
+/** Records on a member whether its kernel can limit network cards. An agent's report overrides this. */
 export const limitsMark = 'user.slipway.limits-network'
 
 export const limitsAdvice =
   'load the kernel modules sch_htb, sch_ingress, cls_u32 and act_police on this member, then run slipway-server incus init (or join) there again; or set network_limits = false in [location.incus]'
 
-/** Returns whether VMs of this location cannot start on the member. A member that was never checked is trusted. */
+/**
+ * Returns whether VMs of this location cannot start on the member. A member that was never checked is assumed
+ * to be able to limit network cards.
+ */
 export function lacksLimits(
   { config }: IncusContext,
   member: Pick<Member, 'config'>,

@@ -10,12 +10,12 @@ import {
   type VmRef,
 } from '../engine.ts'
 
-/** A disk is taken to be full to one part in this many. */
+/** A simulated copy uses one part in this many of the disk's size. */
 const simulatedFill = 8
 
 type Consistency = NonNullable<CaptureStatus['result']>['consistency']
 
-/** Copies of disks that exist only as rows, complete at once. */
+/** Simulated copies of disks, which exist only as rows and are complete immediately. */
 export class SimulatedCopies {
   readonly #db: Queryable
   readonly #location: string
@@ -25,7 +25,10 @@ export class SimulatedCopies {
     this.#location = location
   }
 
-  /** Returns undefined for an older generation. `isOn` returns whether a VM that exists can write. */
+  /**
+   * Returns undefined for an older generation. `isOn` returns whether a VM is on, and throws if it does not
+   * exist.
+   */
   async put(
     capture: CaptureSpec,
     { generation }: Call,
@@ -33,7 +36,7 @@ export class SimulatedCopies {
   ): Promise<{ id: string } | undefined> {
     const { id, sizeGib } = capture
     const known = await simulated.findCapture(this.#db, id)
-    // The first call is the moment of the copy, whatever happens to the source afterwards.
+    // The first call determines the copy's point in time, whatever happens to the source afterwards.
     const consistency = known?.consistency ?? (await this.#consistencyOf(capture, isOn))
     const storedBytes = Math.ceil((sizeGib * 1024 ** 3) / simulatedFill)
     const location = this.#location

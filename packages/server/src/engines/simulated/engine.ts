@@ -38,7 +38,7 @@ import {
   type WantedState,
 } from '../engine.ts'
 import { SimulatedCopies } from './copies.ts'
-import { briefReport, closeReport, disksOf, powerOf, status } from './reports.ts'
+import { briefReport, detailedReport, disksOf, powerOf, status } from './reports.ts'
 import { simulatedSample } from './samples.ts'
 import { bootLines, crashLines, echoShell, scriptMs, shutdownLines } from './serial.ts'
 
@@ -59,8 +59,9 @@ export interface SimulatedOptions {
 }
 
 /**
- * VMs that exist only as rows: they boot, log, stop and crash by the service's clock, remember generations as a real
- * engine must, and fail on demand. All state is in the database, so it survives restarts and all processes share it.
+ * Simulated VMs, which exist only as rows. They boot, log, stop and crash by the service's clock, remember
+ * generations as a real engine must, and fail on demand. All state is in the database, so it survives
+ * restarts and all processes share it.
  */
 export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
@@ -92,7 +93,9 @@ export class SimulatedEngine implements Engine {
     }
   }
 
-  /** Reads a page of hosts in one transaction, so that a page costs one commit and not one per statement. */
+  /**
+   * Reads a page of hosts in one transaction, so that a page costs one commit instead of one per statement.
+   */
   #page(
     after: string,
     isDetailed: (host: string) => boolean,
@@ -101,10 +104,10 @@ export class SimulatedEngine implements Engine {
     return database.transaction(async (tx) => {
       const hosts = await simulated.listHosts(tx, location, after, hostsPerPage)
       const reports = hosts.filter(({ name }) => !isDetailed(name)).map(briefReport)
-      const close = hosts.filter(({ name }) => isDetailed(name))
-      for (const some of chunksOf(close, hostsPerDetailedInspection))
-        reports.push(...(await this.#closeReports(tx, some)))
-      // Disks and copies on shared storage belong to no host: they are reported with the first host.
+      const detailed = hosts.filter(({ name }) => isDetailed(name))
+      for (const some of chunksOf(detailed, hostsPerDetailedInspection))
+        reports.push(...(await this.#detailedReports(tx, some)))
+      // Disks and copies on shared storage belong to no host, so they are reported with the first host.
       const first = reports.find(
         ({ name, isSummary }) => after === '' && !isSummary && name === hosts[0]?.name,
       )
@@ -116,12 +119,12 @@ export class SimulatedEngine implements Engine {
     })
   }
 
-  async #closeReports(db: Queryable, hosts: SimulatedHost[]): Promise<HostReport[]> {
+  async #detailedReports(db: Queryable, hosts: SimulatedHost[]): Promise<HostReport[]> {
     const { location, quarantineMs } = this.#options
     const names = hosts.map(({ name }) => name)
     const contents = await simulated.listContents(db, location, names)
     const contentsOf = new Map(contents.map((one) => [one.host, one]))
-    return hosts.map((host) => closeReport(host, contentsOf.get(host.name)!, quarantineMs))
+    return hosts.map((host) => detailedReport(host, contentsOf.get(host.name)!, quarantineMs))
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
@@ -147,11 +150,14 @@ export class SimulatedEngine implements Engine {
     return before ? status(before) : null
   }
 
-  /** If the generation is current, the wanted host is unavailable. It can be a host other than the VM's current one. */
+  /**
+   * If the generation is current, the requested host is unavailable. It may differ from the VM's current
+   * host.
+   */
   async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
-    if (!vm) return isNew ? hostAway(host) : osDiskLost(id)
-    return vm.is_removed || vm.generation > generation ? stale(id) : hostAway(host)
+    if (!vm) return isNew ? hostUnavailable(host) : osDiskLost(id)
+    return vm.is_removed || vm.generation > generation ? stale(id) : hostUnavailable(host)
   }
 
   powerVm({ id }: VmRef, action: PowerAction, call: Call): Promise<void> {
@@ -181,18 +187,18 @@ export class SimulatedEngine implements Engine {
     return this.#do('removeVm', id, async () => {
       const { location } = this.#options
       if (await this.#removals.submit({ id, location, host, generation: call.generation })) return
-      throw (await simulated.findVm(this.#db, id))?.is_host_lost ? hostAway(host) : stale(id)
+      throw (await simulated.findVm(this.#db, id))?.is_host_lost ? hostUnavailable(host) : stale(id)
     })
   }
 
   async inspectVm({ id }: VmRef): Promise<VmStatus | null> {
-    await this.#misbehave('inspectVm', id)
+    await this.#applyFault('inspectVm', id)
     const vm = await this.#find(id)
-    if (vm?.is_host_lost) throw hostAway(vm.host)
+    if (vm?.is_host_lost) throw hostUnavailable(vm.host)
     return vm ? status(vm) : null
   }
 
-  /** No other user places guests on these hosts. */
+  /** Nothing to do: only Slipway places guests on these hosts. */
   async cordonHost(): Promise<void> {}
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
@@ -217,7 +223,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async inspectDisk({ id }: DiskRef): Promise<DiskStatus | null> {
-    await this.#misbehave('inspectDisk', id)
+    await this.#applyFault('inspectDisk', id)
     const disk = await simulated.findDisk(this.#db, id)
     return disk && !disk.is_removed ? { id, generation: disk.generation, sizeGib: disk.size_gib } : null
   }
@@ -253,7 +259,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async inspectCapture(capture: CaptureRef): Promise<CaptureStatus | null> {
-    await this.#misbehave('inspectCapture', capture.id)
+    await this.#applyFault('inspectCapture', capture.id)
     return this.#copies.find(capture)
   }
 
@@ -273,7 +279,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async serialLog({ id }: VmRef, offset: number | undefined) {
-    await this.#misbehave('serialLog', id)
+    await this.#applyFault('serialLog', id)
     const text = await simulated.serial(this.#db, id)
     if (text === undefined) throw noSuchVm(id)
     const bytes = Buffer.from(text, 'utf8')
@@ -301,7 +307,7 @@ export class SimulatedEngine implements Engine {
     return vm !== undefined && decidePacket(vm.firewall as CompiledRule[], packet).allowed
   }
 
-  /** Sets whether guests have an agent that freezes their file systems. */
+  /** Sets whether guests have an agent that can freeze their file systems. */
   setGuestAgent = (isPresent: boolean) => simulated.setGuestAgent(this.#db, isPresent)
 
   /** Changes how long boots take from now on. */
@@ -329,7 +335,7 @@ export class SimulatedEngine implements Engine {
     await simulated.setMetrics(this.#db, vmId, JSON.stringify(metrics))
   }
 
-  /** Lets the guest or the host report an XID error. Returns false if the VM has no such GPU. */
+  /** Makes the guest or the host report an XID error. Returns false if the VM has no such GPU. */
   async reportXid(
     id: string,
     error: { xid: number; gpuIndex: number; source: 'host' | 'guest'; at: Date | null },
@@ -337,7 +343,7 @@ export class SimulatedEngine implements Engine {
     return (await addXid(this.#db, { id, ...error })) !== undefined
   }
 
-  /** Ends the faults of all GPUs of a host. */
+  /** Clears the faults of all GPUs of a host. */
   async repairGpus(host: string): Promise<void> {
     await repairGpus(this.#db, this.#options.location, host)
   }
@@ -392,13 +398,16 @@ export class SimulatedEngine implements Engine {
   async #require(id: string): Promise<SimulatedVm> {
     const vm = await this.#find(id)
     if (!vm) throw noSuchVm(id)
-    if (vm.is_host_lost) throw hostAway(vm.host)
+    if (vm.is_host_lost) throw hostUnavailable(vm.host)
     return vm
   }
 
-  /** Runs a mutating call with the fault that is due for it. Returns undefined if the fault drops the call. */
+  /**
+   * Runs a mutating call, with a fault if one was added for it. Returns undefined if the fault drops the
+   * call.
+   */
   async #do<T>(method: string, id: string, act: () => Promise<T>): Promise<T | undefined> {
-    const fault = await this.#misbehave(method, id)
+    const fault = await this.#applyFault(method, id)
     if (fault === 'forget') return undefined
     const done = await act()
     if (fault === 'lie')
@@ -406,7 +415,7 @@ export class SimulatedEngine implements Engine {
     return done
   }
 
-  async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
+  async #applyFault(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
     // Faults are rare and calls are frequent, so the table is checked only occasionally.
     const now = performance.now()
     if (now - this.#faultsCheckedAt > faultCheckMs) {
@@ -432,13 +441,16 @@ const hasReached = (action: PowerAction, now: VmStatus['power']) =>
   (action === 'shutdown' && now === 'stopping')
 
 const stale = (id: string) => new EngineError('stale', `${id} has a newer generation`)
-const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not respond`)
+const hostUnavailable = (host: string) => new EngineError('unavailable', `the host ${host} does not respond`)
 
 async function requireCurrent(id: string, written: Promise<unknown>): Promise<void> {
   if (!(await written)) throw stale(id)
 }
 
-/** Writes the calls of a batch together, and returns the row of each. A second call for the same VM leaves the batch. */
+/**
+ * Writes the calls of a batch together, and returns the row of each. A second call for the same VM is retried
+ * outside the batch.
+ */
 const oncePerVm = <Place extends SimulatedPlacement, Row extends { id: string }>(
   write: (vms: Place[]) => Promise<Row[]>,
 ) =>

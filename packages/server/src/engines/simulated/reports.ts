@@ -61,7 +61,7 @@ export function briefReport({ name, model, gpu_count, xids }: SimulatedHost): Ho
   }
 }
 
-/** A GPU with an error that only a replacement fixes no longer responds. */
+/** A GPU with an error that requires a replacement no longer responds. */
 function evidenceOf(found: SimulatedHost['xids']): Pick<GpuReport, 'check' | 'xids'> {
   const passed = !found.some(({ xid }) => meaningOf(xid) === 'replace')
   const xids = found.filter(({ xid }) => xid !== lostXid).map(({ xid, at }) => ({ xid, at }))
@@ -73,13 +73,13 @@ function evidenceOf(found: SimulatedHost['xids']): Pick<GpuReport, 'check' | 'xi
 
 type ReportedVm = SimulatedContents['vms'][number]
 
-export function closeReport(
+export function detailedReport(
   host: SimulatedHost,
   { vms, dirty }: SimulatedContents,
   quarantineMs: number,
 ): HostReport {
   const brief = briefReport(host)
-  // A VM that is off holds no GPUs; they stay unclean for the quarantine time.
+  // A VM that is off holds no GPUs; its GPUs stay unclean for the quarantine time.
   const isOff = (vm: ReportedVm) => powerOf(vm) === 'off'
   const gpusOf = (some: ReportedVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
   const holderOf = new Map(gpusOf(vms.filter((vm) => !isOff(vm))))

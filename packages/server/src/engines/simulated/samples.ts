@@ -12,7 +12,10 @@ const hardware: Record<string, { memoryMib: number; watts: number }> = {
 const idleWatts = 35
 const hourS = 3_600
 
-/** What a simulated VM does at this moment: a load that goes up and down in an hour, unless a lever set another one. */
+/**
+ * The current load of a simulated VM. It rises and falls in the course of an hour, unless a lever of `--dev`
+ * set another load.
+ */
 export function simulatedSample(vm: RunningVm): VmSample {
   const phase = Number.parseInt(vm.id.slice(-4), 16) / 0xffff
   const wave = Math.sin((vm.now_s / hourS + phase) * 2 * Math.PI)

@@ -45,8 +45,8 @@ export const crashLines = lines([
 ])
 
 /**
- * A console with a program of its own behind it: it shows what is typed, and repeats each line. Nothing is executed, because
- * there is no machine.
+ * A console that echoes what is typed, and repeats each line. Nothing is executed, because there is no
+ * machine.
  */
 export function echoShell(name: string, print: (text: string) => Promise<void>): EngineConsole {
   const decoder = new TextDecoder()
@@ -70,7 +70,7 @@ export function echoShell(name: string, print: (text: string) => Promise<void>):
         } else if (character === '\x03') {
           shown += `^C\r\nroot@${name}:~# `
           line = ''
-        } else if (line.length < mostLineCharacters) {
+        } else if (line.length < maxLineCharacters) {
           shown += character
           line += character
         }
@@ -80,7 +80,7 @@ export function echoShell(name: string, print: (text: string) => Promise<void>):
   }
 }
 
-const mostLineCharacters = 4_096
+const maxLineCharacters = 4_096
 
 function lines(content: string[]): string {
   return `${content.join('\n')}\n`

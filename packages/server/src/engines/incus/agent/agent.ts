@@ -22,7 +22,10 @@ const retryMs = 1_000
 const readMs = 10_000
 /** Events of one change arrive together. */
 const gatherMs = 10
-/** Incus lists only the instances of the member that is asked if a request says that it comes from another member. */
+/**
+ * With this header, which members send to each other, Incus lists only the instances of the member that
+ * receives the request.
+ */
 const localOnly = { 'user-agent': 'incus-cluster-notifier' }
 
 export interface AgentOptions {
@@ -32,15 +35,15 @@ export interface AgentOptions {
 }
 
 /**
- * Applies the networks and firewalls of the guests of one member, from the configuration of their instances, and reports in
- * the configuration of the member what is applied. It asks only the daemon of its own machine for its own guests, so that
- * other members can be down or hang.
+ * Applies the networks and firewalls of one member's guests, as configured in their instances, and reports in
+ * the member's configuration what is applied. It reads its own guests only from the daemon of its own
+ * machine, so that other members can be down or hang.
  */
 export class Agent {
   readonly #ctx: IncusContext
   readonly #options: AgentOptions
   readonly #network: HostNetwork
-  /** The key is the name of the instance. */
+  /** Guests by instance name. */
   #guests = new Map<string, GuestNetwork>()
   #reported = ''
   #limitsNetwork = false
@@ -58,21 +61,21 @@ export class Agent {
   async run(): Promise<void> {
     const { signal, say } = this.#options
     await this.#network.prepare()
-    // After a boot, guests must find their bridges and filters before Incus starts them.
+    // After a boot, the bridges and filters must exist before Incus starts the guests.
     await this.#restore()
     say('the packet filter is loaded')
     const events = new IncusEvents(
       this.#ctx.client,
-      (name, member) => this.#noteChange(name, member),
-      () => this.#noteGap(),
+      (name, member) => this.#addChange(name, member),
+      () => this.#requestFullRead(),
     )
-    const timer = setInterval(() => this.#noteGap(), fullReadMs)
+    const timer = setInterval(() => this.#requestFullRead(), fullReadMs)
     signal.addEventListener('abort', () => this.#wake(), { once: true })
     try {
       while (!signal.aborted) {
-        await this.#turn().catch(async (error: Error) => {
+        await this.#applyChanges().catch(async (error: Error) => {
           if (signal.aborted) return
-          say(`not applied, will retry: ${error.message}`)
+          say(`changes not applied, will retry: ${error.message}`)
           this.#isReadingAll = true
           await sleep(retryMs, undefined, { signal }).catch(() => {})
         })
@@ -85,14 +88,14 @@ export class Agent {
     }
   }
 
-  /** Without a cluster, events name no member. */
-  #noteChange(name: string, member: string): void {
+  /** Without a cluster, events do not name a member. */
+  #addChange(name: string, member: string): void {
     if (this.#self.isClustered && member !== this.#self.name) return
     this.#changed.add(name)
     this.#wake()
   }
 
-  #noteGap(): void {
+  #requestFullRead(): void {
     this.#isReadingAll = true
     this.#wake()
   }
@@ -105,7 +108,7 @@ export class Agent {
     if (!signal.aborted) await sleep(gatherMs)
   }
 
-  async #turn(): Promise<void> {
+  async #applyChanges(): Promise<void> {
     const isReadingAll = this.#isReadingAll
     const names = [...this.#changed]
     this.#isReadingAll = false

@@ -4,8 +4,8 @@ import { parseCidr } from '@slipway/contract'
 import type { CompiledRule } from '../../../domain/firewall.ts'
 
 /**
- * What the agent of a member needs to know about a guest, as JSON in the configuration of its instance. A change is a write
- * to one instance, which Incus sends only to the member of that instance.
+ * What a member's agent needs to know about a guest, stored as JSON in the configuration of its instance. A
+ * change is a write to one instance, which Incus sends only to that instance's member.
  */
 export interface GuestNetwork {
   vmId: string
@@ -28,17 +28,20 @@ export const guestNetworkKey = 'user.slipway.guest-network'
 export const agentKey = 'user.slipway.agent'
 
 export interface AgentReport {
-  /** True if the kernel of the member filters traffic between guests of one bridge. */
+  /** True if the member's kernel filters traffic between guests on the same bridge. */
   filtersInternal: boolean
-  /** True if the kernel of the member can limit network cards. Agents of earlier versions do not report it. */
+  /** True if the member's kernel can limit network cards. Agents of earlier versions do not report it. */
   limitsNetwork?: boolean
-  /** The version of each `GuestNetwork` that the kernel of this member applies; the key is the id of the VM. */
+  /** The version of each `GuestNetwork` that the member's kernel applies, by VM id. */
   applied: Record<string, string>
 }
 
 type Config = Record<string, string>
 
-/** Returns null if the instance has none, or none that can be applied; its traffic is then dropped. */
+/**
+ * Returns null if the instance has no network, or one that cannot be applied. The guest's traffic is then
+ * dropped.
+ */
 export function guestNetworkOf(config: Config): GuestNetwork | null {
   const guest = parse<GuestNetwork>(config[guestNetworkKey])
   if (!guest || !/^sl[0-9a-f]{11}$/.test(guest.bridge) || !Number.isInteger(guest.vni)) return null
@@ -53,7 +56,7 @@ export function guestNetworkOf(config: Config): GuestNetwork | null {
 
 export const agentReportOf = (config: Config): AgentReport | null => parse<AgentReport>(config[agentKey])
 
-/** Returns text that begins with the generation of the firewall. The rest changes if anything else changes. */
+/** Returns a string that begins with the firewall's generation. The rest changes if anything else changes. */
 export const versionOf = (guest: GuestNetwork): string =>
   `${guest.firewall.generation}-${createHash('sha256').update(JSON.stringify(guest)).digest('hex').slice(0, 12)}`
 

@@ -9,7 +9,7 @@ import { packetFilter } from './packet-filter.ts'
 
 const vxlanPort = 4789
 const vxlanGroup = '239.27.0.1'
-/** The payload that VXLAN leaves in 1500 bytes. */
+/** The payload of a 1500-byte packet after the VXLAN headers. */
 const tunnelMtu = 1450
 const endPollMs = 10
 /** Routes of public addresses are in a separate table, from which a BGP speaker can announce them. */
@@ -18,8 +18,8 @@ export const publicRouteTable = 2700
 const tunnelOf = (bridge: string) => `sv${bridge.slice(2)}`
 
 /**
- * The bridges, tunnels, packet filter, routes and DHCP of the guests of this machine. `apply` makes the kernel agree with a
- * list of guests, regardless of its previous state.
+ * The bridges, tunnels, packet filter, routes and DHCP for the guests of this machine. `apply` makes the
+ * kernel match a list of guests, whatever its previous state.
  */
 export class HostNetwork {
   readonly #dir: string
@@ -33,7 +33,7 @@ export class HostNetwork {
     this.#dir = dir
   }
 
-  /** `memberAddress` is the address by which other members reach this one; '' without a cluster. */
+  /** `memberAddress` is the address at which other members reach this one; '' without a cluster. */
   async apply(guests: GuestNetwork[], memberAddress: string): Promise<void> {
     const subnets = [...new Map(guests.map((guest) => [guest.bridge, guest])).values()]
     // The filter comes first, so that a new bridge never carries unfiltered packets.
@@ -46,7 +46,7 @@ export class HostNetwork {
     await this.#applyDhcp(guests, subnets)
   }
 
-  /** Drops all traffic of bridges until guests are applied. */
+  /** Creates the state directory and enables IP forwarding. */
   async prepare(): Promise<void> {
     await mkdir(this.#dir, { recursive: true, mode: 0o755 })
     await writeFile('/proc/sys/net/ipv4/ip_forward', '1')
@@ -82,7 +82,10 @@ export class HostNetwork {
     this.#routes = routes.join('\n')
   }
 
-  /** One dnsmasq serves all bridges. It knows only the guests of this machine, each with its address. */
+  /**
+   * One dnsmasq process serves all bridges. It is configured only with the guests of this machine and their
+   * addresses.
+   */
   async #applyDhcp(guests: GuestNetwork[], subnets: GuestNetwork[]): Promise<void> {
     const hosts = guests
       .map(({ macAddress, privateAddress }) => `${macAddress},${privateAddress},infinite\n`)
@@ -107,7 +110,7 @@ export class HostNetwork {
     if (this.#dnsmasq.pid) await writeFile(join(this.#dir, 'dnsmasq.pid'), String(this.#dnsmasq.pid))
   }
 
-  /** Returns the process id of the dnsmasq of this agent, or of an earlier agent that was killed. */
+  /** Returns the pid of the dnsmasq process of this agent, or of an earlier agent that was killed. */
   async #runningDnsmasq(): Promise<number | undefined> {
     const pid = Number(await readFile(join(this.#dir, 'dnsmasq.pid'), 'utf8').catch(() => '0'))
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -148,7 +151,7 @@ interface Link {
   address: string
 }
 
-/** Returns the bridges of the agent that the kernel has, with the gateway address of each. */
+/** Returns the agent's bridges that exist in the kernel, with the gateway address of each. */
 async function bridgesOf(): Promise<Map<string, string>> {
   const links = JSON.parse((await run('ip', ['-j', 'link', 'show', 'type', 'bridge'])) || '[]') as Link[]
   const own = links.filter(({ ifname }) => /^sl[0-9a-f]{11}$/.test(ifname ?? ''))
@@ -181,7 +184,10 @@ async function ensureBridge(
   await run('ip', ['link', 'set', bridge, ...(uplink ? ['mtu', String(tunnelMtu)] : []), 'up'])
 }
 
-/** Removes a bridge after its guests are removed. A guest that still uses it loses its network: it has no rules either. */
+/**
+ * Removes a bridge whose guests are all removed. An instance that still uses it loses its network, but it has
+ * no rules that allow traffic either.
+ */
 async function removeBridge(bridge: string): Promise<void> {
   await run('ip', ['link', 'delete', tunnelOf(bridge)]).catch(() => {})
   await run('ip', ['link', 'delete', bridge]).catch(() => {})

@@ -22,7 +22,7 @@ const maxAttempts = 5
 
 const hashOf = ({ networkId, subnetCidr }: Network) =>
   createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex')
-/** Returns the name of the bridge that the agents of members create for one subnet. */
+/** Returns the name of the bridge that the members' agents create for a subnet. */
 export const localBridgeOf = (network: Network) => `sl${hashOf(network).slice(0, 11)}`
 export const isLocalBridge = (name: string) => name.startsWith('sl')
 
@@ -35,8 +35,8 @@ export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 
 const isEqual = (first: string[], second: string[]) => first.join(' ') === second.join(' ')
 
 /**
- * Networks that agents create on each member. They need no objects of the cluster, which Incus would have to send to all
- * members: all their data is in the configuration of instances.
+ * Networks that agents create on each member. They need no cluster objects, which Incus would have to send to
+ * all members; all their data is in the configuration of instances.
  */
 export class LocalNetworks {
   readonly reports: AgentReports
@@ -49,10 +49,13 @@ export class LocalNetworks {
     this.reports = new AgentReports(ctx)
   }
 
-  /** Returns true if this process has created a VM in the subnet, which determines its kind of network. */
+  /**
+   * Returns true if this process has already used a local network for the subnet. All VMs of a subnet use the
+   * same type of network.
+   */
   isInUse = (network: Network) => this.#numbers.isKnown(localBridgeOf(network))
 
-  /** The network of a new VM. */
+  /** Returns the network of a new VM. */
   async guestOf(spec: VmSpec, firewall: Firewall, signal: AbortSignal): Promise<GuestNetwork> {
     const { network } = spec
     const bridge = localBridgeOf(network)
@@ -64,13 +67,13 @@ export class LocalNetworks {
     }
   }
 
-  /** Throws `unavailable` if another subnet may have the VXLAN number of this network. */
+  /** Throws `unavailable` if another subnet may have this network's VXLAN number. */
   requireNumber = ({ vni, bridge }: GuestNetwork, signal: AbortSignal) =>
     this.#numbers.requireOwn(vni, bridge, signal)
 
   /**
-   * Gives a VM its network and firewall, and returns when its member applies both. A newer firewall is kept, and so is the
-   * network of a VM that is on.
+   * Gives a VM its network and firewall, and returns when its member has applied both. A newer firewall is
+   * kept, and so is the network of a VM that is on.
    */
   async ensure(spec: VmSpec, instance: Instance, firewall: Firewall, signal: AbortSignal): Promise<void> {
     const wanted = await this.guestOf(spec, firewall, signal)
@@ -79,11 +82,14 @@ export class LocalNetworks {
       const base = isRunning && now ? now : wanted
       return { ...base, firewall: isNewer ? now.firewall : wanted.firewall }
     })
-    // The check must begin after the write, which gives the instance the profile of the number.
+    // The check must begin after the write, which adds the number's profile to the instance.
     await write.finally(() => isOn(instance) || this.requireNumber(wanted, signal))
   }
 
-  /** Writes the address and its mark in one change of the instance, and waits until the member's kernel has it. */
+  /**
+   * Writes the address and its mark in one change of the instance, and waits until the member's kernel
+   * applies it.
+   */
   async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
     let written: GuestNetwork | null = null
     const { location } = await changeExisting(this.#ctx, vm.id, call, ({ config }) => {
@@ -95,7 +101,7 @@ export class LocalNetworks {
     if (written) await this.reports.waitFor(written, location, call.signal)
   }
 
-  /** Returns false if a newer firewall is applied, which stays. */
+  /** Returns false if a newer firewall is already applied; that one is kept. */
   async apply(
     instance: Instance,
     rules: CompiledRule[],
@@ -135,7 +141,7 @@ export class LocalNetworks {
         return { profiles, config: { [guestNetworkKey]: text } }
       })
       const after = await changed.catch((error) => {
-        // The VM's generation has risen since it was read, which does not make its firewall stale.
+        // The VM's generation has increased since it was read, which does not make its firewall stale.
         if (error instanceof EngineError && error.kind === 'stale') return null
         throw error
       })

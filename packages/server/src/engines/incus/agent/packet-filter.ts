@@ -3,15 +3,16 @@ import { numberToAddress } from '../../../domain/addresses.ts'
 import type { CompiledRule, PortRange } from '../../../domain/firewall.ts'
 import type { GuestNetwork } from './guest-network.ts'
 
-/** The names of all bridges of the agent, and of their VXLAN ports. */
+/** Patterns for the names of the agent's bridges and of their VXLAN ports. */
 const bridges = '"sl*"'
 const tunnels = '"sv*"'
 
 /**
- * Returns the whole packet filter of a member, for `nft -f`, which applies it in one transaction. A packet between guests
- * needs an allow rule of its sender and one of its receiver, each checked on the member that has the guest. Rules are
- * checked for every packet of the direction that opened a connection, so that removing a rule also ends open connections;
- * replies pass. A packet from or to a bridge of the agent that belongs to no guest of this member is dropped.
+ * Returns the whole packet filter of a member, for `nft -f`, which applies it in one transaction. A packet
+ * between guests needs an allow rule of its sender and one of its receiver, each checked on the member that
+ * runs the guest. Rules are checked for every packet in the direction in which the connection was opened, so
+ * that removing a rule also ends open connections. Replies are accepted. A packet from or to one of the
+ * agent's bridges is dropped if it belongs to no guest of this member.
  */
 export function packetFilter(guests: GuestNetwork[]): string {
   const subnets = [...new Map(guests.map((guest) => [guest.bridge, guest])).values()]

@@ -5,13 +5,13 @@ import { isClustered, type ServerInfo } from '../fleet/members.ts'
 import { type AgentReport, agentReportOf, type GuestNetwork, versionOf } from './guest-network.ts'
 
 /** An agent applies a change in a fraction of a second; callers have a limit of ten seconds. */
-const applicationMs = 8_000
+const applyTimeoutMs = 8_000
 const pollMs = 60
 
-/** Reads what the agents of members report. Callers that ask for the same member at the same time share a request. */
+/** Reads the reports of the members' agents. Concurrent calls for the same member share a request. */
 export class AgentReports {
   readonly #ctx: IncusContext
-  readonly #underWay = new Map<string, Promise<AgentReport | null>>()
+  readonly #inProgress = new Map<string, Promise<AgentReport | null>>()
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
@@ -19,19 +19,19 @@ export class AgentReports {
 
   /** Returns null if the member has no agent. */
   of(member: string, signal: AbortSignal): Promise<AgentReport | null> {
-    const known = this.#underWay.get(member)
+    const known = this.#inProgress.get(member)
     if (known) return known
-    const reading = this.#read(member, signal).finally(() => this.#underWay.delete(member))
-    this.#underWay.set(member, reading)
+    const reading = this.#read(member, signal).finally(() => this.#inProgress.delete(member))
+    this.#inProgress.set(member, reading)
     return reading
   }
 
-  /** Resolves when the member's kernel applies exactly this network. */
+  /** Resolves when the member's kernel has applied exactly this network. */
   async waitFor(guest: GuestNetwork, member: string, signal: AbortSignal): Promise<void> {
     const version = versionOf(guest)
-    const untilMs = performance.now() + applicationMs
+    const untilMs = performance.now() + applyTimeoutMs
     do {
-      // A request that began before this call may return an older report, which only costs another turn.
+      // A shared request that began before this call may return an older report; the loop then reads again.
       const report = await this.of(member, signal)
       if (report?.applied[guest.vmId] === version) return
       await sleep(pollMs, undefined, { signal })

@@ -10,14 +10,15 @@ const maxProbes = 64
 const subnetKey = 'user.slipway.subnet'
 const prefix = 'vni-'
 
-/** The profile that reserves a number. Instances that use the number have it in their list of profiles. */
+/** The profile that reserves a number. All instances that use the number have this profile. */
 export const reservationOf = (vni: number) => `${prefix}${vni}`
 export const isReservation = (profile: string) => profile.startsWith(prefix)
 
 /**
- * The VXLAN number of each subnet, reserved by an empty profile with the number in its name: if two processes create it at
- * the same time, one fails. Incus removes no profile that an instance has, and creates no instance with a profile that does
- * not exist. So an instance first gets the profile, and `requireOwn` then checks that it belongs to the right subnet.
+ * Reserves a VXLAN number for each subnet, by an empty profile with the number in its name. If two processes
+ * create the profile at the same time, one of them fails. Incus does not remove a profile that an instance
+ * has, and does not create an instance with a profile that does not exist. So an instance first gets the
+ * profile, and `requireOwn` then checks that the number belongs to the right subnet.
  */
 export class VxlanNumbers {
   readonly #ctx: IncusContext
@@ -29,7 +30,7 @@ export class VxlanNumbers {
 
   isKnown = (bridge: string) => this.#known.has(bridge)
 
-  /** Returns the first number after the hash of the subnet that no other subnet has. */
+  /** Returns the first number that no other subnet has, starting at the subnet's hash. */
   async of(bridge: string, hash: string, signal: AbortSignal): Promise<number> {
     const known = this.#known.get(bridge)
     if (known !== undefined) return known
@@ -67,14 +68,17 @@ export class VxlanNumbers {
   }
 }
 
-/** Releases the numbers of subnets without VMs. Instances of earlier versions do not have the profile of their number. */
+/**
+ * Releases the numbers of subnets without VMs. Instances of earlier versions do not have their number's
+ * profile, so their configuration is checked too.
+ */
 export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   const unused = (await listProfiles(ctx, signal)).filter(
     ({ name, used_by }) => isReservation(name) && used_by?.length === 0,
   )
   if (unused.length === 0) return
   const instances = await listInstances(ctx, signal)
-  // Incus lists instances of a member that does not answer without their configuration.
+  // If a member does not respond, Incus lists its instances without their configuration.
   if (instances.some(({ config }) => !config)) return
   const used = new Set(instances.map(({ config }) => reservationOf(guestNetworkOf(config)?.vni ?? 0)))
   for (const { name } of unused) if (!used.has(name)) await removeProfile(ctx, name, signal).catch(() => {})

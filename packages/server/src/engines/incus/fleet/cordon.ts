@@ -7,8 +7,9 @@ const schedulerDefault = 'all'
 const cordonMark = 'user.slipway.scheduler-before'
 
 /**
- * Returns whether Slipway keeps the cluster's other users from this member. Undefined means that Slipway does not control
- * that: the member is evacuated, down, or an operator took it out of Incus's scheduler.
+ * Returns whether Slipway prevents other users of the cluster from placing instances on this member.
+ * Undefined means that Slipway does not control this: the member is evacuated or down, or an operator took it
+ * out of Incus's scheduler.
  */
 export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>): boolean | undefined {
   if (status !== 'Online') return undefined
@@ -16,7 +17,10 @@ export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>
   return config[schedulerKey] === 'manual' ? undefined : false
 }
 
-/** Incus schedules no instance on a `manual` member by itself; an instance that names it as its target still goes there. */
+/**
+ * Incus does not choose a `manual` member for new instances; an instance that names it as its target is still
+ * created there.
+ */
 export const cordonMember = (
   ctx: IncusContext,
   name: string,
@@ -26,14 +30,14 @@ export const cordonMember = (
   changeMember(ctx, name, signal, (member) => {
     // The member was evacuated, or another worker changed it, since it was listed.
     if (isCordoned(member) !== !isWanted) return null
-    return isWanted ? closed(member.config) : opened(member.config)
+    return isWanted ? cordoned(member.config) : uncordoned(member.config)
   })
 
-const closed = (config: Member['config']) => ({
+const cordoned = (config: Member['config']) => ({
   ...{ [cordonMark]: config[schedulerKey] || schedulerDefault, [schedulerKey]: 'manual' },
 })
 
-function opened({ [cordonMark]: before = '', [schedulerKey]: now = '' }: Member['config']) {
+function uncordoned({ [cordonMark]: before = '', [schedulerKey]: now = '' }: Member['config']) {
   // A value that an operator set in the meantime is kept.
   const scheduler = now === 'manual' ? before : now
   return { [cordonMark]: '', [schedulerKey]: scheduler === schedulerDefault ? '' : scheduler }

@@ -32,14 +32,15 @@ export interface Cluster extends MemberList {
 const maxConcurrentMembers = 16
 const objectsMs = 6_000
 
-/** Set on a member once its kernel is known to filter traffic between guests of one bridge. */
+/** Set on a member once its kernel is known to filter traffic between guests on the same bridge. */
 export const filtersMark = 'user.slipway.filters-internal'
 
 /**
- * One report for each member that answers, and an `isUnreachable` report for each that Incus considers down. Instances, firewalls
- * and disks are read once for all: a list of one member's instances costs Incus as much as the list of all. The hardware is
- * read from each member, some at a time, so that a member that hangs delays only its own report. If nothing has changed, or
- * if the instances cannot be read because a member hangs, the reports say only which members answer.
+ * Yields one report for each member that responds, and an `isUnreachable` report for each member that Incus
+ * considers down. Instances, firewalls and disks are read once for all members, because listing one member's
+ * instances costs Incus as much as listing all. The hardware is read from several members at a time, so that
+ * a member that hangs delays only its own report. If nothing has changed, or if the instances cannot be read
+ * because a member hangs, the reports are summaries.
  */
 export async function* inventory(
   ctx: IncusContext,
@@ -50,7 +51,7 @@ export async function* inventory(
   mayBeBrief: boolean,
   signal: AbortSignal,
 ): AsyncIterable<HostReport> {
-  for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
+  for (const { name, status } of members) if (!isResponding(status)) yield unreachableReport(name, status)
   const isBrief = mayBeBrief && survey.isCurrent(members)
   const objects = isBrief
     ? null
@@ -63,14 +64,14 @@ export async function* inventory(
   let remaining = objects?.volumes ?? []
   let copies = objects?.copies ?? []
   const instancesAt = byMember(objects?.instances ?? [])
-  const answering = members.filter(({ status }) => isAnswering(status))
-  const described = inOrderOfArrival(answering, maxConcurrentMembers, async (member) => ({
+  const responding = members.filter(({ status }) => isResponding(status))
+  const described = asCompleted(responding, maxConcurrentMembers, async (member) => ({
     member,
     resources: await survey.resourcesOf(isCluster ? member.name : null, signal),
   }))
   for await (const { member, resources } of described) {
     const listedHere = (isCluster ? instancesAt.get(member.name) : objects?.instances) ?? []
-    // Incus lists instances of a member that does not answer without their configuration.
+    // If a member does not respond, Incus lists its instances without their configuration.
     if (!resources || listedHere.some(({ config }) => !config)) continue
     const marked = listedHere.filter(({ config }) => config[marks.id])
     // A copy of an instance has the same marks. It is not a VM, but it may hold GPUs.
@@ -130,15 +131,15 @@ function byMember(instances: Instance[]): Map<string, Instance[]> {
 
 const unknownHolder = (gpu: GpuReport): GpuReport => ({ ...gpu, holderVmId: null, isClean: false })
 
-/** An evacuated member answers, but accepts no VMs; Offline and Blocked members do not answer. */
-const isAnswering = (status: string) => status === 'Online' || status === 'Evacuated'
+/** An evacuated member responds, but accepts no VMs; Offline and Blocked members do not respond. */
+const isResponding = (status: string) => status === 'Online' || status === 'Evacuated'
 
-const awayReport = (name: string, status: string): HostReport => ({
+const unreachableReport = (name: string, status: string): HostReport => ({
   ...{ name, isUnreachable: true, cpuCores: 0, memoryGb: 0, gpus: [], vms: [], disks: [] },
   capabilities: { not_enforced: [`the member is ${status.toLowerCase()}`] },
 })
 
-/** Containers share the machine of a test, so declared GPUs bring cores and memory with them. */
+/** Test containers share one machine, so the reported cores and memory follow from the declared GPUs. */
 function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number } | object {
   const gpuCount = ctx.config.gpus.reduce((sum, { count }) => sum + count, 0)
   if (gpuCount === 0) return {}
@@ -154,7 +155,7 @@ function cards(ctx: IncusContext, resources: Resources): CardReport[] {
   }))
 }
 
-/** A GPU is clean if no instance has it: the kernel resets it when the last one releases it. */
+/** A GPU is clean if no instance has it, because the kernel resets it when an instance releases it. */
 function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
   const holder = instances.find(({ config }) => config[marks.gpus]?.split(' ').includes(card.pciAddress))
   return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder }
@@ -182,7 +183,7 @@ const lacksAgent = ({ config }: Member, { hasOvn, hasAgents }: Networking) =>
 
 const limitsProblem = (ctx: IncusContext, member: Member, { hasOvn }: Networking): string[] =>
   lacksLimits(ctx, member, hasOvn)
-    ? [`no new VMs: the kernel cannot limit the network of VMs: ${limitsAdvice}`]
+    ? [`accepts no new VMs: the kernel cannot limit the network of VMs: ${limitsAdvice}`]
     : []
 
 const isAccepting = (ctx: IncusContext, member: Member, networking: Networking) =>
@@ -200,17 +201,17 @@ function capabilitiesOf(
   const { hasOvn } = networking
   const problems = [
     ...(lacksAgent(member, networking)
-      ? [`the member has no agent, but other members have: ${agentCommand}`]
+      ? [`the member has no agent, but other members do: ${agentCommand}`]
       : []),
     ...(member.status === 'Evacuated' ? ['the member is evacuated'] : []),
-    ...(hasOvn ? ['a guest can send from another address of its own subnet'] : []),
+    ...(hasOvn ? ['a guest can send packets from another address of its subnet'] : []),
     ...(hasOvn || filtersInternal(member)
       ? []
       : [
           'filtering between guests of one subnet is not confirmed: run slipway-server doctor --engine incus on this host',
         ]),
     ...(ctx.config.instanceType === 'container'
-      ? ['guests are containers, for tests: no kernel of their own, no GPUs']
+      ? ['guests are containers, which are for tests: they share the kernel of the host and get no GPUs']
       : []),
   ]
   return {
@@ -221,22 +222,22 @@ function capabilitiesOf(
   }
 }
 
-/** Yields results as they arrive, with at most `most` calls at the same time. */
-async function* inOrderOfArrival<T, R>(
+/** Yields results as they arrive, with at most `limit` calls at the same time. */
+async function* asCompleted<T, R>(
   items: T[],
-  most: number,
+  limit: number,
   work: (item: T) => Promise<R>,
 ): AsyncIterable<R> {
-  const underWay = new Map<T, Promise<{ item: T; result: R }>>()
+  const inProgress = new Map<T, Promise<{ item: T; result: R }>>()
   const waiting = [...items]
-  while (waiting.length > 0 || underWay.size > 0) {
-    for (const item of waiting.splice(0, most - underWay.size))
-      underWay.set(
+  while (waiting.length > 0 || inProgress.size > 0) {
+    for (const item of waiting.splice(0, limit - inProgress.size))
+      inProgress.set(
         item,
         work(item).then((result) => ({ item, result })),
       )
-    const { item, result } = await Promise.race(underWay.values())
-    underWay.delete(item)
+    const { item, result } = await Promise.race(inProgress.values())
+    inProgress.delete(item)
     yield result
   }
 }

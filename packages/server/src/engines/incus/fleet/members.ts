@@ -44,7 +44,7 @@ export const trustCommand = (clientCertFile: string) =>
 const environmentMs = 60_000
 const environments = new WeakMap<IncusClient, { read: Promise<ServerInfo['environment']>; atMs: number }>()
 
-/** The version and kind of the server, which hardly change; read once a minute. */
+/** The server's version and type, which rarely change; read at most once a minute. */
 export function environmentOf(ctx: IncusContext, signal: AbortSignal): Promise<ServerInfo['environment']> {
   const known = environments.get(ctx.client)
   if (known && performance.now() - known.atMs < environmentMs) return known.read
@@ -74,7 +74,7 @@ export async function listMembers(ctx: IncusContext, signal: AbortSignal): Promi
   return { members: members.map((member) => ({ ...member, name: member.server_name })), isCluster: true }
 }
 
-/** Returns null without a cluster: then there is no member to choose. */
+/** Returns null if there is no cluster, and so no member to choose. */
 export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promise<string[] | null> {
   const { members, isCluster } = await listMembers(ctx, signal)
   return isCluster ? members.map(({ name }) => name) : null
@@ -83,7 +83,7 @@ export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promi
 export const isClustered = async (ctx: IncusContext, signal: AbortSignal) =>
   (await environmentOf(ctx, signal)).server_clustered
 
-/** Options that direct a call to one member; without a cluster there is none to name. */
+/** Options that direct a call to one member. Without a cluster, there is no target. */
 export const targeted = async (ctx: IncusContext, member: string, signal: AbortSignal) => ({
   signal,
   ...((await isClustered(ctx, signal)) && { query: { target: member } }),
@@ -97,10 +97,10 @@ export const findMember = ({ client }: IncusContext, name: string, signal: Abort
 const maxAttempts = 5
 
 /**
- * Changes only these keys of a member's configuration; '' removes a key. Incus merges a PATCH with the stored configuration in
- * the transaction that writes it, so that a change of other keys at the same time is not lost. It compares the ETag in an
- * earlier transaction, so a PUT of the whole configuration could overwrite such a change. `decide` returns null if nothing
- * has to change.
+ * Changes only the keys that `decide` returns; '' removes a key. `decide` returns null if nothing has to
+ * change. Incus merges a PATCH with the stored configuration in the transaction that writes it, so that a
+ * concurrent change of other keys is not lost. It compares the ETag in an earlier transaction, so a PUT of
+ * the whole configuration could overwrite such a change.
  */
 export async function changeMember(
   { client }: IncusContext,
@@ -114,7 +114,8 @@ export async function changeMember(
     const config = decide(member)
     if (!config) return
     try {
-      // Incus replaces everything outside the configuration, such as the member's roles.
+      // Incus replaces everything outside the configuration, such as the member's roles, so the rest is sent
+      // too.
       return await client.change('PATCH', path, { ...member, config }, { signal, ifMatch: etag })
     } catch (error) {
       if (!isCode(error, 412) || attempt === maxAttempts) throw error

@@ -2,14 +2,14 @@ import { diskIdsOf, type Instance, instanceName, marks } from '../instances.ts'
 
 const maxProblems = 20
 
-/** Lists what an operator changed on our instances by hand, each with what to do about it. */
+/** Lists manual changes to our instances that cause problems, each with what an operator can do about it. */
 export function problemsOf(instances: Instance[]): string[] {
   return instances
     .flatMap((instance) => [...misnamed(instance), ...incomplete(instance)])
     .slice(0, maxProblems)
 }
 
-/** A VM is found by the name of its instance. */
+/** A VM is found by its instance's name. */
 function misnamed({ name, config }: Instance): string[] {
   const id = config[marks.id]!
   const expected = instanceName(id)

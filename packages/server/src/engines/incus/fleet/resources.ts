@@ -25,7 +25,7 @@ export const readResources = (ctx: IncusContext, member: string | null, signal: 
 
 export type CardReport = Omit<GpuReport, 'holderVmId' | 'isClean'>
 
-/** Every NVIDIA card; operators see those that are not in the catalogue as unusable. */
+/** Every NVIDIA card. Operators see cards that are not in the catalogue as unusable. */
 export function gpusOf(resources: Resources): CardReport[] {
   const groups = new Map(resources.pci.devices?.map((device) => [device.pci_address, device.iommu_group]))
   return (resources.gpu.cards ?? []).flatMap((card) => {
@@ -53,8 +53,8 @@ export async function numaNodesOfVm(ctx: IncusContext, spec: VmSpec, signal: Abo
 }
 
 /**
- * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores: a VM that is
- * far from its GPUs is better than a VM with virtual cores that share a physical one.
+ * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores:
+ * distance from its GPUs slows a VM down less than virtual cores that share a physical one.
  */
 export function numaNodesOfGpus(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>

@@ -9,16 +9,25 @@ import { type Resources, readResources } from './resources.ts'
 const fullReadMs = 60_000
 /** Hardware changes only with a reboot, after which the member has another status for a while. */
 const resourcesMs = 600_000
-/** With the other reads of an inventory, this is less than the time that an inventory has for one batch of hosts. */
+/**
+ * Together with the other reads of an inventory, this is less than the time that an inventory has for one
+ * batch of hosts.
+ */
 const resourcesReadMs = 6_000
-/** A member that did not answer is not asked again for this time, so that it does not delay the reports of other members. */
+/**
+ * A member that did not respond is not read again for this time, so that it does not delay the reports of
+ * other members.
+ */
 const silentMs = 10_000
-/** Incus may show a member as offline only because the leader that counts its heartbeats was lost. */
-const doubtMs = 60_000
+/**
+ * For this time, an offline status is not trusted: Incus may show a member as offline only because the leader
+ * that counts its heartbeats was lost.
+ */
+const recheckMs = 60_000
 /** The limit for members that may be lost. It is short, because the reports of other members wait for theirs. */
-const doubtedReadMs = 2_000
+const recheckReadMs = 2_000
 
-/** What the last inventory read, and whether it can have changed since. */
+/** What the last inventory read, and whether it may have changed since. */
 export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
@@ -26,38 +35,38 @@ export class Survey {
   /** The problems that the last full read found on each member, which an operator has to fix. */
   readonly problems = new Map<string, string[]>()
   readonly #offline = new Map<string, { sinceMs: number; wasLate: boolean }>()
-  #hasNews = true
+  #hasChanges = true
   #readAtMs = Number.NEGATIVE_INFINITY
   #members = ''
   #uplink: { name: string | undefined; readAtMs: number } | undefined
 
-  /** `isFollowing` returns whether events arrive. */
+  /** `isFollowing` returns whether events are being received. */
   constructor(ctx: IncusContext, isFollowing: () => boolean) {
     this.#ctx = ctx
     this.#isFollowing = isFollowing
   }
 
   noteEvent(): void {
-    this.#hasNews = true
+    this.#hasChanges = true
   }
 
-  /** Returns whether nothing has to be read except the members. */
+  /** Returns true if nothing except the members has to be read. */
   isCurrent(members: Member[]): boolean {
     const isRecent = performance.now() - this.#readAtMs < fullReadMs
-    return isRecent && !this.#hasNews && this.#isFollowing() && this.#members === textOf(members)
+    return isRecent && !this.#hasChanges && this.#isFollowing() && this.#members === textOf(members)
   }
 
   /** Runs a full read. Events that arrive in the meantime cause another one. */
   async read<T>(members: Member[], work: () => Promise<T>): Promise<T> {
-    this.#hasNews = false
-    const begunAtMs = performance.now()
+    this.#hasChanges = false
+    const startedAtMs = performance.now()
     try {
       const result = await work()
-      this.#readAtMs = begunAtMs
+      this.#readAtMs = startedAtMs
       this.#members = textOf(members)
       return result
     } catch (error) {
-      this.#hasNews = true
+      this.#hasChanges = true
       throw error
     }
   }
@@ -69,13 +78,13 @@ export class Survey {
     return this.#uplink.name
   }
 
-  /** Null if the member does not answer. */
+  /** Returns null if the member does not respond. */
   async resourcesOf(member: string | null, signal: AbortSignal): Promise<Resources | null> {
     const key = member ?? ''
     const known = this.#resources.get(key)
     if (known && performance.now() < known.untilMs) return known.resources
     const wasSilent = known?.resources === null
-    const timeout = AbortSignal.timeout(wasSilent ? doubtedReadMs : resourcesReadMs)
+    const timeout = AbortSignal.timeout(wasSilent ? recheckReadMs : resourcesReadMs)
     const limit = AbortSignal.any([signal, timeout])
     const resources = await readResources(this.#ctx, member, limit).catch(() => null)
     const untilMs = performance.now() + (resources ? resourcesMs : silentMs)
@@ -84,47 +93,48 @@ export class Survey {
   }
 
   /**
-   * Probes members that Incus has shown as offline only for a short time, and returns all members with their real status. While
-   * a cluster elects a leader, Incus can show healthy members as offline, and requests to them can take too long. So this fails
-   * if most members do not answer, and the first time that a probe of a member takes too long.
+   * Probes members that Incus has shown as offline only for a short time, and returns all members with their
+   * real status. While a cluster elects a leader, Incus can show healthy members as offline, and requests to
+   * them can take too long. Therefore this fails if most members do not respond, and the first time that a
+   * probe of a member takes too long.
    */
-  async doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
-    const answers = await Promise.all(members.map((member) => this.#answerOf(member, signal)))
-    const doubted = answers.filter((answer) => answer === 'no' || answer === 'late')
-    if (answers.includes('first late') || doubted.length * 2 > members.length)
+  async recheckOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
+    const results = await Promise.all(members.map((member) => this.#probeIfOffline(member, signal)))
+    const failed = results.filter((result) => result === 'no' || result === 'late')
+    if (results.includes('first late') || failed.length * 2 > members.length)
       throw new EngineError(
         'unavailable',
         'Incus shows members as offline, and requests to them take too long',
       )
     return members.map((member, index) => {
-      if (answers[index] === 'yes') return { ...member, status: 'Online' }
-      // An offline member may come back with other hardware.
+      if (results[index] === 'yes') return { ...member, status: 'Online' }
+      // An offline member may come back with different hardware.
       if (member.status === 'Offline') this.#resources.delete(member.name)
       return member
     })
   }
 
-  /** A member is not doubted if it is not offline, or was offline for long. */
-  async #answerOf(
+  /** Members that are not offline, or have been offline for a long time, are not probed. */
+  async #probeIfOffline(
     { name, status }: Member,
     signal: AbortSignal,
-  ): Promise<'yes' | 'no' | 'late' | 'first late' | 'not doubted'> {
+  ): Promise<'yes' | 'no' | 'late' | 'first late' | 'not probed'> {
     if (status !== 'Offline') {
       this.#offline.delete(name)
-      return 'not doubted'
+      return 'not probed'
     }
     const offline = this.#offline.get(name) ?? { sinceMs: performance.now(), wasLate: false }
     this.#offline.set(name, offline)
-    const isInDoubt = performance.now() - offline.sinceMs < doubtMs
-    const answer = isInDoubt ? await this.#probe(name, signal) : 'not doubted'
-    if (answer !== 'late' || offline.wasLate) return answer
+    const isRecent = performance.now() - offline.sinceMs < recheckMs
+    const result = isRecent ? await this.#probe(name, signal) : 'not probed'
+    if (result !== 'late' || offline.wasLate) return result
     offline.wasLate = true
     return 'first late'
   }
 
   /** Returns `no` if another member responds that it cannot reach this one. */
   #probe(member: string, signal: AbortSignal): Promise<'yes' | 'no' | 'late'> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(doubtedReadMs)])
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(recheckReadMs)])
     return readResources(this.#ctx, member, limit).then(
       () => 'yes',
       (error) => ([error, error.cause].some((one) => one instanceof IncusError) ? 'no' : 'late'),
@@ -132,6 +142,6 @@ export class Survey {
   }
 }
 
-/** Returns the part of the members that a report depends on, without messages, which contain times. */
+/** Returns what a report depends on. Messages are excluded, because they contain times. */
 const textOf = (members: Member[]) =>
   JSON.stringify(members.map(({ name, status, config }) => [name, status, config]))

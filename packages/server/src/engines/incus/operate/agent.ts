@@ -2,7 +2,10 @@ import type { IncusConfig } from '../../../config/index.ts'
 import { Agent } from '../agent/agent.ts'
 import { withIncus } from '../context.ts'
 
-/** Runs the agent of this machine until SIGINT or SIGTERM. The packet filter and bridges are kept when it ends. */
+/**
+ * Runs the agent of this machine until SIGINT or SIGTERM. The packet filter and bridges remain after it
+ * exits.
+ */
 export function runAgent(
   config: IncusConfig,
   project: string,

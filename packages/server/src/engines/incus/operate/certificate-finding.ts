@@ -9,7 +9,7 @@ const soonDays = 30
 /** Checks the files that the service and the cluster use to authenticate each other. A socket needs none. */
 export async function certificateFinding(config: IncusConfig, nowMs: number): Promise<Finding> {
   const step = 'certificate'
-  if (config.urls.length === 0) return ok(step, 'not needed for the socket of this machine')
+  if (config.urls.length === 0) return ok(step, "not needed for this machine's socket")
   const { clientCertFile, clientKeyFile, serverCertFile } = config
   const renewal = 'slipway-server incus init --address HOST:8443 creates and registers a new certificate'
   for (const file of [clientCertFile, clientKeyFile, serverCertFile].filter(Boolean))

@@ -27,8 +27,8 @@ const urlMs = 5_000
 export type IncusLocation = Extract<LocationConfig, { engine: 'incus' }>
 
 /**
- * Checks everything that a location needs to run VMs, in the order of docs/operate/incus.md, and changes nothing. The kernel
- * of this machine is checked only if Incus is reached by its socket.
+ * Checks everything that a location needs to run VMs, in the order of docs/operate/incus.md, and changes
+ * nothing. The kernel of this machine is checked only if Incus is reached through its socket.
  */
 export async function examine(location: IncusLocation, host: HostFiles): Promise<Finding[]> {
   const { incus } = location
@@ -44,7 +44,7 @@ export async function examine(location: IncusLocation, host: HostFiles): Promise
   return [...hostResults, certificate, ...urlResults, ...serverResults]
 }
 
-/** The service works as long as one URL answers, so a dead URL would not be noticed. */
+/** The service works while at least one URL responds, so it would not notice a dead URL. */
 function urlFinding(config: IncusConfig, url: string): Promise<Finding> {
   return withIncus({ ...config, urls: [url] }, 'default', async ({ client }) => {
     const signal = AbortSignal.timeout(urlMs)
@@ -75,7 +75,7 @@ async function serverFindings(
     return [
       missing(
         'daemon',
-        `Incus at ${address} does not know the client certificate`,
+        `Incus at ${address} does not trust the client certificate`,
         trustCommand(ctx.config.clientCertFile),
       ),
     ]
@@ -98,7 +98,7 @@ async function serverFindings(
   ]
 }
 
-/** Only root can try it. */
+/** Only root can test this. */
 async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]> {
   if (!networkLimits || process.getuid?.() !== 0) return []
   return [

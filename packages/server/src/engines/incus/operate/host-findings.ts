@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { scanGpus } from '../../qemu/gpu/sysfs.ts'
 import { type Finding, missing, ok } from './finding.ts'
 
-/** Where the state of a host's kernel is read. Tests use a recorded state. */
+/** The folders from which the state of a host's kernel is read. Tests use a recorded state. */
 export interface HostFiles {
   sys: string
   proc: string
@@ -48,7 +48,7 @@ async function gpuFindings({ sys }: HostFiles): Promise<Finding[]> {
       iommu,
       missing(
         'GPUs',
-        'no GPU of the catalogue on the PCI bus',
+        'no GPU from the catalogue on the PCI bus',
         'lspci -nn -d 10de: lists the NVIDIA devices',
       ),
     ]
@@ -70,7 +70,7 @@ async function gpuFindings({ sys }: HostFiles): Promise<Finding[]> {
 async function bridgeFiltering({ proc }: HostFiles): Promise<Finding> {
   const value = (await readFile(join(proc, filteringSetting), 'utf8').catch(() => '')).trim()
   if (value === '1')
-    return ok('bridge filtering', 'on: traffic between guests of one bridge passes the firewall')
+    return ok('bridge filtering', 'on: traffic between guests of one bridge passes through the firewall')
   return missing(
     'bridge filtering',
     value === '' ? 'the kernel module br_netfilter is not loaded' : 'net.bridge.bridge-nf-call-iptables is 0',

@@ -13,7 +13,7 @@ const bootFiles = {
   '/etc/sysctl.d/60-slipway.conf': 'net.bridge.bridge-nf-call-iptables = 1\n',
 }
 
-/** Makes this machine's kernel filter traffic between guests of one bridge, now and after every boot. */
+/** Makes this machine's kernel filter traffic between guests on the same bridge, now and after every boot. */
 export async function filterBetweenGuests(): Promise<void> {
   for (const [path, content] of Object.entries(bootFiles)) {
     if ((await readFile(path, 'utf8').catch(() => '')) === content) continue
@@ -26,8 +26,8 @@ export async function filterBetweenGuests(): Promise<void> {
 }
 
 /**
- * Records in Incus that this machine filters this traffic, and whether it can limit the network of VMs, for every Slipway
- * service that uses it.
+ * Records in Incus that this machine filters this traffic, and whether it can limit the network of VMs. All
+ * Slipway services that use this Incus read the record.
  */
 export async function markKernel(
   { client }: IncusContext,

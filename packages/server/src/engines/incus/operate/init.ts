@@ -16,7 +16,10 @@ export interface InitOptions {
   socket: string
   storageDriver: string
   storageSource: string
-  /** Where other members and the service reach this one; '' for a single server that is reached by its socket. */
+  /**
+   * The address at which other members and the service reach this one; '' for a single server that is reached
+   * through its socket.
+   */
   address: string
   say: (line: string) => void
 }
@@ -27,7 +30,7 @@ const changeMs = 120_000
 export function init(config: IncusConfig, options: InitOptions): Promise<void> {
   const { say, address } = options
   const { storagePool, project, clientCertFile, serverCertFile } = config
-  // The daemon is reached locally here, even if the service will reach it in another way.
+  // This command uses the local socket, even if the service will reach the daemon in another way.
   const certificates = { clientCertFile: '', clientKeyFile: '', serverCertFile: '' }
   const local = { ...config, ...certificates, urls: [], socket: config.socket || options.socket }
   return withIncus(local, 'default', async (ctx) => {
@@ -36,7 +39,7 @@ export function init(config: IncusConfig, options: InitOptions): Promise<void> {
     // Fails before anything on this machine is changed.
     await serverInfo(ctx, signal)
     await filterBetweenGuests()
-    say('bridge filtering: on, also after a reboot')
+    say('bridge filtering: enabled, now and after every reboot')
     report(`storage pool ${storagePool}`, await ensurePool(ctx, options, signal))
     if (address) report(`cluster at ${address}`, await ensureCluster(ctx, address, signal))
     report(`project ${project}`, await ensureProject(ctx, signal))

@@ -16,16 +16,16 @@ export interface JoinOptions {
 
 const joinMs = 180_000
 
-/** Makes the daemon of this machine a member of the token's cluster. */
+/** Adds this machine's daemon to the token's cluster. */
 export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
   return withIncus(config, 'default', async (ctx) => {
     const signal = AbortSignal.timeout(joinMs)
     const { say } = options
     const { environment } = await serverInfo(ctx, signal)
     await filterBetweenGuests()
-    say('bridge filtering: on, also after a reboot')
+    say('bridge filtering: enabled, now and after every reboot')
     if (environment.server_clustered) say(`cluster: ${environment.server_name} is already a member`)
-    else say(`cluster: ${await enter(ctx.config, options)} joined`)
+    else say(`cluster: ${await joinCluster(ctx.config, options)} joined`)
     const limitsNetwork = await canLimitNetwork()
     say(`network limits: ${limitsNetwork ? 'possible' : `not possible: ${limitsAdvice}`}`)
     await markKernel(ctx, await serverInfo(ctx, signal), limitsNetwork, signal)
@@ -33,7 +33,7 @@ export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
 }
 
 /** Incus's own client compares the cluster's certificate with the token. */
-async function enter(config: IncusConfig, options: JoinOptions): Promise<string> {
+async function joinCluster(config: IncusConfig, options: JoinOptions): Promise<string> {
   const token = await options.readToken()
   const { server_name } = readToken(token)
   const cluster = {

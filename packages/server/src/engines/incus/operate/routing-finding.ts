@@ -5,17 +5,17 @@ import { type Instance, marks } from '../instances.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
 const sshPort = 22
-const answerMs = 2_000
+const responseMs = 2_000
 /** One VM is enough to check the route to a member. */
 const maxMembers = 20
 
-/** Returns whether a packet to this address is answered. A refusal is an answer, too. */
+/** Returns whether the address responds to a connection. A refusal is a response, too. */
 export type Reaches = (address: string) => Promise<boolean>
 
 export const reachesByTcp: Reaches = async (address) => {
   const socket = connect(sshPort, address)
   try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(answerMs) })
+    await once(socket, 'connect', { signal: AbortSignal.timeout(responseMs) })
     return true
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
@@ -24,7 +24,7 @@ export const reachesByTcp: Reaches = async (address) => {
   }
 }
 
-/** Sends packets to the public address of one running VM of each member. */
+/** Connects to the public address of one running VM on each member. */
 export async function routingFinding(
   ctx: IncusContext,
   reaches: Reaches,

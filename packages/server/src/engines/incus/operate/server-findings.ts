@@ -123,7 +123,7 @@ export function networkFinding(
       )
     : ok(
         'network',
-        `a bridge for each subnet, so no two networks can overlap; public addresses from ${publicIpv4}`,
+        `a bridge for each subnet, so networks cannot overlap; public addresses from ${publicIpv4}`,
       )
 }
 
@@ -133,7 +133,10 @@ export interface Network {
   config: Record<string, string>
 }
 
-/** A bridge is on every member, and no host can route one range to two bridges: VMs of the second cannot be placed. */
+/**
+ * Every bridge is on every member, and a host cannot route one range to two bridges, so VMs of the second
+ * network cannot be placed.
+ */
 export function overlapFinding(networks: Network[], own: { name: string; cidr: string }[]): Finding {
   // An OVN network has its own router.
   const managed = networks.flatMap(({ name, config }) => {
@@ -154,7 +157,7 @@ export function overlapFinding(networks: Network[], own: { name: string; cidr: s
     : warning(
         'overlapping networks',
         pairs.join('; '),
-        'VMs of one cannot be placed while the other has VMs: change its range, or use another location',
+        'VMs of one cannot be placed while the other has VMs: change one range, or use another location',
       )
 }
 
@@ -197,7 +200,7 @@ export async function memberFindings(
   const facts = { isCluster, hasOvn, hasAgents }
   const found = await Promise.all(members.map((member) => memberFinding(ctx, member, facts, signal)))
   if (!isCluster || hasOvn || hasAgents) return found
-  const text = 'none: while one member is down, no VM of the location can be created and no rule changed'
+  const text = 'none: while a member is down, no VM of the location can be created and no rule can be changed'
   return [warning('agents', text, agentCommand), ...found]
 }
 

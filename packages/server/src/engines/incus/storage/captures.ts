@@ -10,7 +10,7 @@ import {
 import type { BackgroundWork } from '../background.ts'
 import { isCode, isDuplicate, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
-import { recordRemoval, requireNotGone } from '../gone.ts'
+import { recordRemoval, requireNotRemoved } from '../gone.ts'
 import {
   findInstance,
   generationOf,
@@ -32,17 +32,17 @@ import { findVolume, volumesPath } from './pools.ts'
 
 type Result = NonNullable<CaptureStatus['result']>
 
-/** What the profile of a copy says. */
+/** What a copy's profile contains. */
 interface Copy {
   kind: CaptureSpec['kind']
   consistency: Result['consistency']
   sizeGib: number
   /** The path of the snapshot that the copy is made from, which is removed afterwards; '' if there is none. */
   snapshot: string
-  /** The body of the request that makes the copy, and the member that has the source. */
+  /** The body of the request that creates the copy, and the member that has the source. */
   request: Record<string, unknown>
   member: string
-  /** The pool of the source and of the copy; missing in copies of earlier versions and in images. */
+  /** The pool of the source and of the copy; undefined for images and for copies of earlier versions. */
   pool?: string
   result: Result | null
 }
@@ -56,8 +56,9 @@ const copyMark = 'user.slipway.copy'
 export const copyName = (id: string) => `copy-${id}`
 
 /**
- * Copies of disks. That of an instance becomes an image, that of a volume a volume of its own, because a volume takes its
- * snapshots along when it is deleted. A profile of the copy's name says how far it is. Incus cannot freeze a guest.
+ * Copies of disks. A copy of an instance is an image. A copy of a volume is a separate volume, because
+ * deleting a volume also deletes its snapshots. A profile with the copy's name records its progress. Incus
+ * cannot freeze a guest.
  */
 export class Captures {
   readonly #ctx: IncusContext
@@ -72,15 +73,15 @@ export class Captures {
     const { id } = capture
     const found = await findProfile(this.#ctx, copyName(id), call.signal)
     requireNotNewer(id, found, call)
-    if (!found) await requireNotGone(this.#ctx, id, call)
-    const begun = found ? copyOf(found) : await this.#begin(capture, call.signal)
-    if (!found || generationOf(found) < call.generation) await this.#write(id, begun, call)
-    if (!found) await this.#removeIfGone(id, begun, call)
-    if (begun.result || !(await this.#isComplete(id, begun, call.signal))) return
-    const result = await this.#resultOf(id, begun, call.signal)
-    if (begun.snapshot)
-      await this.#ctx.client.remove(begun.snapshot, { signal: call.signal, timeoutMs: 60_000 })
-    await this.#write(id, { ...begun, result }, call)
+    if (!found) await requireNotRemoved(this.#ctx, id, call)
+    const started = found ? copyOf(found) : await this.#begin(capture, call.signal)
+    if (!found || generationOf(found) < call.generation) await this.#write(id, started, call)
+    if (!found) await this.#deleteIfRemoved(id, started, call)
+    if (started.result || !(await this.#isComplete(id, started, call.signal))) return
+    const result = await this.#resultOf(id, started, call.signal)
+    if (started.snapshot)
+      await this.#ctx.client.remove(started.snapshot, { signal: call.signal, timeoutMs: 60_000 })
+    await this.#write(id, { ...started, result }, call)
     this.#work.forget(id)
   }
 
@@ -110,10 +111,10 @@ export class Captures {
     return volume
   }
 
-  /** The snapshot is the moment of the copy. */
+  /** Takes the snapshot that determines the copy's point in time. */
   async #begin(capture: CaptureSpec, signal: AbortSignal): Promise<Copy> {
     const { id, kind, from, sizeGib } = capture
-    const own = { kind, sizeGib, result: null }
+    const common = { kind, sizeGib, result: null }
     if (kind === 'image' && from.kind !== 'vm')
       throw new EngineError('rejected', 'with Incus, an image can be created only from a VM')
     if (from.kind === 'vm') {
@@ -123,7 +124,7 @@ export class Captures {
       await this.#snapshot(snapshots, { name: copyName(id), stateful: false }, signal)
       const source = { type: 'snapshot', name: `${instance.name}/${copyName(id)}` }
       const request = { source, compression_algorithm: 'none', aliases: [{ name: copyName(id) }] }
-      return { ...own, consistency, snapshot: `${snapshots}/${copyName(id)}`, request, member: '' }
+      return { ...common, consistency, snapshot: `${snapshots}/${copyName(id)}`, request, member: '' }
     }
     const name = from.kind === 'disk' ? volumeName(from.disk.id) : copyName(from.snapshot.id)
     const volume = await findVolume<Volume>(this.#ctx, name, signal)
@@ -134,12 +135,12 @@ export class Captures {
     const { path, pool } = volume
     const isBusy = from.kind === 'disk' && from.vm !== null && (await this.#isOn(from.vm, signal))
     const consistency = consistencyOf(capture, isBusy)
-    const isOwnCopy = from.kind === 'snapshot'
-    if (!isOwnCopy) await this.#snapshot(`${path}/snapshots`, { name: copyName(id) }, signal)
-    const source = { pool, name: isOwnCopy ? name : `${name}/${copyName(id)}` }
+    const isFromSnapshot = from.kind === 'snapshot'
+    if (!isFromSnapshot) await this.#snapshot(`${path}/snapshots`, { name: copyName(id) }, signal)
+    const source = { pool, name: isFromSnapshot ? name : `${name}/${copyName(id)}` }
     const request = copyRequest(this.#ctx, copyName(id), source, volume.content_type, sizeGib)
-    const snapshot = isOwnCopy ? '' : `${path}/snapshots/${copyName(id)}`
-    return { ...own, consistency, snapshot, request, member: volume.location, pool }
+    const snapshot = isFromSnapshot ? '' : `${path}/snapshots/${copyName(id)}`
+    return { ...common, consistency, snapshot, request, member: volume.location, pool }
   }
 
   async #isOn({ id }: VmRef, signal: AbortSignal): Promise<boolean> {
@@ -153,7 +154,7 @@ export class Captures {
     })
   }
 
-  /** Begins the copy unless it is under way or complete, and returns whether it is complete. */
+  /** Begins the copy unless it is in progress or complete, and returns whether it is complete. */
   async #isComplete(id: string, copy: Copy, signal: AbortSignal): Promise<boolean> {
     const state = this.#stateOf(id)
     if (state !== 'none') return state === 'done'
@@ -192,7 +193,7 @@ export class Captures {
     }
     const path = `${(await findVolume(this.#ctx, copyName(id), signal))?.path}/state`
     const state = await this.#ctx.client.find<{ usage: { used: number } | null }>(path, { signal })
-    // Some pools do not know how much a volume takes: it is at most its size.
+    // Some pools do not report how much space a volume uses, but it is at most the volume's size.
     const storedBytes = state?.usage?.used || sizeGib * 1024 ** 3
     return { storedBytes, consistency, source: { volume: copyName(id) } }
   }
@@ -210,9 +211,9 @@ export class Captures {
     await removeProfile(this.#ctx, copyName(id), signal)
   }
 
-  /** A removal at the same time may have looked for the copy before it existed. */
-  async #removeIfGone(id: string, copy: Copy, call: Call): Promise<void> {
-    await requireNotGone(this.#ctx, id, call).catch(async (error) => {
+  /** A concurrent removal may have looked for the copy before it existed. */
+  async #deleteIfRemoved(id: string, copy: Copy, call: Call): Promise<void> {
+    await requireNotRemoved(this.#ctx, id, call).catch(async (error) => {
       await this.#delete(id, copy, call.signal)
       throw error
     })
@@ -255,7 +256,7 @@ function consistencyOf({ mustFreeze }: CaptureSpec, isRunning: boolean): Result[
   return 'crash'
 }
 
-/** A pool without space will not have it a moment later. */
+/** A full pool will still be full a moment later, so the call is rejected instead of retried. */
 function refused(error: unknown): Error {
   const message = error instanceof Error ? error.message : String(error)
   if (/no space left|quota exceeded/i.test(message))

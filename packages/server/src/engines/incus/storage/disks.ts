@@ -11,7 +11,7 @@ import type { BackgroundWork } from '../background.ts'
 import { isCode, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { saysInUse } from '../error-texts.ts'
-import { recordRemoval, requireNotGone } from '../gone.ts'
+import { recordRemoval, requireNotRemoved } from '../gone.ts'
 import { generationMark, generationOf, marks, volumeName } from '../instances.ts'
 import {
   findProfile,
@@ -37,9 +37,10 @@ type FoundVolume = Volume & { pool: string; path: string }
 const sizeMark = 'user.slipway.size-gib'
 
 /**
- * Data disks as custom volumes: block devices for VMs, directories for shared volumes and for the containers of tests. Names
- * are unique in a cluster, so that Incus finds the member of a volume by itself. If the pool is local to each member, a disk
- * is unplaced until its first VM decides on which member the volume is: until then only a profile of that name records it.
+ * Data disks as custom volumes: block devices for VMs, directories for shared volumes and for test
+ * containers. Names are unique in a cluster, so that Incus can find a volume's member. If the pool is local
+ * to each member, a disk is unplaced until its first VM determines its member. Until then, only a profile
+ * with the disk's name records it.
  */
 export class Disks {
   readonly #ctx: IncusContext
@@ -56,18 +57,18 @@ export class Disks {
     const known = await this.#checked(disk.id, call)
     if (disk.source) return this.#restore({ ...disk, source: disk.source }, known, call)
     if (known) return this.#write(known, disk.id, call, {})
-    await requireNotGone(this.#ctx, disk.id, call)
+    await requireNotRemoved(this.#ctx, disk.id, call)
     if (await isPoolLocal(this.#ctx, poolOf(this.#ctx.config, disk.type), call.signal))
-      await this.#writeUnplaced(disk.id, call, promised(disk.sizeGib))
+      await this.#writeUnplaced(disk.id, call, sizeRecord(disk.sizeGib))
     else await this.#create(disk, null, call)
-    await this.#removeIfGone(disk.id, call)
+    await this.#deleteIfRemoved(disk.id, call)
   }
 
-  /** Copies the volume of a snapshot. The disk has its marks when its content is complete. */
+  /** Copies a snapshot's volume. The disk gets its marks when its content is complete. */
   async #restore(disk: DiskSpec & { source: { id: string } }, known: FoundVolume | undefined, call: Call) {
     const { id, sizeGib, source } = disk
     if (known?.config[marks.id]) return this.#write(known, id, call, {})
-    await requireNotGone(this.#ctx, id, call)
+    await requireNotRemoved(this.#ctx, id, call)
     const state = this.#work.state(id)
     if (state === 'running' || (await this.#work.isRunning(volumeName(id), call.signal))) return
     if (!known && state === 'none')
@@ -76,7 +77,7 @@ export class Disks {
     const copied = known ?? (await this.#volume(id, call.signal))
     if (!copied) throw noSuchDisk(id)
     await this.#write(copied, id, call, { [marks.id]: id, ...sized(sizeGib) })
-    await this.#removeIfGone(id, call)
+    await this.#deleteIfRemoved(id, call)
   }
 
   #beginRestore(
@@ -93,8 +94,8 @@ export class Disks {
   }
 
   /**
-   * Ensures that a VM of this host can use the disk, and returns its pool; the first VM of a local disk decides on which
-   * member it is.
+   * Ensures that a VM on this host can use the disk, and returns the disk's pool. The first VM of a local
+   * disk determines the member that has the disk.
    */
   async place(disk: DiskSpec, host: string, { signal }: Call): Promise<string> {
     const volume = await this.#volume(disk.id, signal)
@@ -107,7 +108,7 @@ export class Disks {
     if (!unplaced) throw noSuchDisk(disk.id)
     const { sizeGib, generation } = statusOf(unplaced)
     await this.#create({ ...disk, sizeGib }, host, { generation, signal })
-    await this.#removeIfGone(disk.id, { generation, signal })
+    await this.#deleteIfRemoved(disk.id, { generation, signal })
     await removeProfile(this.#ctx, volumeName(disk.id), signal)
     return pool
   }
@@ -124,7 +125,7 @@ export class Disks {
     if (!found) throw noSuchDisk(disk.id)
     const isLarger = disk.sizeGib > statusOf(found).sizeGib
     if (known) await this.#write(known, disk.id, call, isLarger ? sized(disk.sizeGib) : {})
-    else await this.#writeUnplaced(disk.id, call, isLarger ? promised(disk.sizeGib) : {})
+    else await this.#writeUnplaced(disk.id, call, isLarger ? sizeRecord(disk.sizeGib) : {})
   }
 
   async remove(disk: DiskRef, call: Call): Promise<void> {
@@ -137,7 +138,7 @@ export class Disks {
   async find({ id }: DiskRef, signal: AbortSignal): Promise<DiskStatus | null> {
     const volume = await this.#volume(id, signal)
     const found = volume ?? (await this.#unplaced(id, signal))
-    // A volume without marks is a copy that is being made.
+    // A volume without marks is still being copied.
     if (volume && !volume.config[marks.id]) return { id, generation: 0, sizeGib: 0, isCopying: true }
     if (!found && this.#work.state(id) === 'running')
       return { id, generation: 0, sizeGib: 0, isCopying: true }
@@ -152,7 +153,7 @@ export class Disks {
       this.#hasLocalPool(signal).then((isLocal) => (isLocal ? listProfiles(this.#ctx, signal) : [])),
     ])
     const unplaced = profiles.filter(({ name }) => name.startsWith(volumeName('')))
-    // A disk that is being placed is both; it is listed once, as a volume.
+    // A disk that is being placed has a profile and a volume; it is listed once, as a volume.
     const found = [...unplaced, ...volumes.flat()].filter(({ config }) => config[marks.id]).map(statusOf)
     return [...new Map(found.map((disk) => [disk.id, disk])).values()]
   }
@@ -190,8 +191,8 @@ export class Disks {
   }
 
   /** A concurrent removal may have looked for the disk before it existed; then this call has to remove it. */
-  async #removeIfGone(id: string, call: Call): Promise<void> {
-    await requireNotGone(this.#ctx, id, call).catch(async (error) => {
+  async #deleteIfRemoved(id: string, call: Call): Promise<void> {
+    await requireNotRemoved(this.#ctx, id, call).catch(async (error) => {
       await this.#delete(id, call.signal)
       throw error
     })
@@ -208,7 +209,7 @@ export class Disks {
       if (saysInUse(error))
         throw new EngineError(
           'rejected',
-          `Incus cannot grow disk ${id} while its VM runs: stop the VM, or detach the disk`,
+          `Incus cannot grow disk ${id} while its VM is running: stop the VM, or detach the disk`,
         )
       throw unavailable(error)
     })
@@ -235,8 +236,8 @@ export class Disks {
   }
 }
 
-const promised = (sizeGib: number) => ({ [sizeMark]: String(sizeGib) })
-const sized = (sizeGib: number) => ({ size: `${sizeGib}GiB`, ...promised(sizeGib) })
+const sizeRecord = (sizeGib: number) => ({ [sizeMark]: String(sizeGib) })
+const sized = (sizeGib: number) => ({ size: `${sizeGib}GiB`, ...sizeRecord(sizeGib) })
 
 const statusOf = ({ config }: Pick<Volume, 'config'>): DiskStatus => ({
   id: config[marks.id] ?? '',

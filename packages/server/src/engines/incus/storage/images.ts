@@ -10,7 +10,7 @@ import { serverInfo } from '../fleet/members.ts'
 import { ensureProject } from '../project.ts'
 import { describe, fingerprintOf, formOf, type SplitImage } from './split-image.ts'
 
-/** What an image's row contains for this engine. */
+/** What an image's database row contains for this engine. */
 export interface IncusImageSource extends Record<string, unknown> {
   fingerprint: string
 }
@@ -54,7 +54,7 @@ export class Images {
     }
   }
 
-  /** Registers an image that an operator has put into the Incus project. */
+  /** Registers an image that an operator has added to the Incus project. */
   async adopt(name: string): Promise<IncusImageSource> {
     const { project, instanceType } = this.#ctx.config
     const fingerprint = await this.#targetOf(name)
@@ -117,9 +117,9 @@ export class Images {
 const aliasPath = (name: string) => `/1.0/images/aliases/${encodeURIComponent(name)}`
 
 /**
- * The source of a new instance. A fingerprint identifies the content, so that the instance gets the registered image even if
- * its alias has moved. It has to be complete: Incus accepts a prefix and uses the first image that matches. Containers,
- * which are for tests, may be created from an alias.
+ * The source of a new instance. A fingerprint identifies the content, so that the instance gets the
+ * registered image even if its alias has moved. It must be complete, because Incus also accepts a prefix and
+ * uses the first image that matches. Containers, which are only for tests, may be created from an alias.
  */
 export function imageOf(
   { config }: Pick<IncusContext, 'config'>,

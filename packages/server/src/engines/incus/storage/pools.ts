@@ -3,14 +3,17 @@ import type { DiskSpec } from '../../engine.ts'
 import type { IncusContext } from '../context.ts'
 import { environmentOf } from '../fleet/members.ts'
 
-/** The pool of each placed disk; the key is the id of the disk. */
+/** The pool of each placed disk, by disk id. */
 export type DiskPools = Map<string, string>
 
 /** Returns the storage pool of new disks of this type. */
 export const poolOf = (config: IncusConfig, type: DiskSpec['type']): string =>
   (type === 'shared-volume' ? config.sharedVolumePool : config.diskPool) || config.storagePool
 
-/** Returns all pools that can have data disks, also those from which an operator changed the settings. */
+/**
+ * Returns all pools that can contain data disks, including the default pool, which may have disks from before
+ * an operator set other pools.
+ */
 export const diskPools = (config: IncusConfig): string[] => [
   ...new Set([poolOf(config, 'persistent-ssd'), poolOf(config, 'shared-volume'), config.storagePool]),
 ]
@@ -31,7 +34,9 @@ export async function findVolume<T>(
   return undefined
 }
 
-/** Returns whether each member of the cluster has its own part of the pool, which no other member sees. */
+/**
+ * Returns whether each member of the cluster has its own part of the pool, which other members cannot access.
+ */
 export async function isPoolLocal(ctx: IncusContext, pool: string, signal: AbortSignal): Promise<boolean> {
   const environment = await environmentOf(ctx, signal)
   if (!environment.server_clustered) return false
