@@ -10,7 +10,7 @@ const soonDays = 14
 const connectMs = 5_000
 const step = 'TLS'
 
-/** Checks what clients see: the certificate, or that a proxy has one. */
+/** Checks the certificate that clients see: the service's own, or that of a proxy. */
 export async function certificateFindings(server: Config['server']): Promise<Finding[]> {
   const { tlsCertFile, tlsKeyFile, publicUrl, host, trustedProxies } = server
   const isLoopback = /^(localhost|127\.|::1$)/.test(host)
@@ -27,7 +27,7 @@ export async function certificateFindings(server: Config['server']): Promise<Fin
     return [
       warning(
         step,
-        'no public_url: links in e-mails and responses have the listen address',
+        'no public_url: links in e-mails and responses contain the listen address',
         'set [server] public_url to the URL that clients use',
       ),
     ]
@@ -49,9 +49,9 @@ function certificateFinding(certFile: string, keyFile: string, publicUrl: string
   }
 }
 
-/** A client of this machine may have another way to the proxy than clients on the internet, or none. */
+/** This machine may reach the proxy in another way than clients on the internet, or not at all. */
 async function publicFinding(publicUrl: string): Promise<Finding> {
-  if (!publicUrl.startsWith('https:')) return ok(step, `off, for ${publicUrl}`)
+  if (!publicUrl.startsWith('https:')) return ok(step, `not used by ${publicUrl}`)
   try {
     const { certificate, distrust } = await shownCertificate(new URL(publicUrl))
     const advice = 'renew the certificate of the proxy'
@@ -73,7 +73,7 @@ async function publicFinding(publicUrl: string): Promise<Finding> {
   }
 }
 
-/** Returns the certificate that clients get, and why it is not trusted: '' if it is. */
+/** Returns the certificate that clients get, and why it is not trusted; '' if it is trusted. */
 function shownCertificate({
   hostname,
   port,
@@ -84,11 +84,11 @@ function shownCertificate({
     const options = { host, port: Number(port) || 443, ...name, rejectUnauthorized: false }
     const socket = connect(options, () => {
       const certificate = socket.getPeerX509Certificate()
-      // Node gives an error or its code, although its type says only the former.
+      // At run time, this is an error or its code, although its type allows only an error.
       const distrust = socket.authorized ? '' : String(socket.authorizationError)
       socket.destroy()
       if (certificate) resolve({ certificate, distrust })
-      else reject(new Error('it has no certificate'))
+      else reject(new Error('it sent no certificate'))
     })
     socket.setTimeout(connectMs, () => socket.destroy(new Error('it does not respond')))
     socket.once('error', reject)

@@ -12,7 +12,7 @@ const usedShare = 0.8
 
 interface DatabaseResult {
   findings: Finding[]
-  /** The facts of the primary; undefined if there is none yet, or it cannot be reached. */
+  /** Facts about the primary; undefined if there is none yet, or if it cannot be reached. */
   facts: DatabaseFacts | undefined
 }
 
@@ -27,7 +27,7 @@ export async function databaseFindings(config: Config): Promise<DatabaseResult> 
     const findings = [ok('database', `embedded PostgreSQL ${facts.majorVersion}`), schemaFinding(facts)]
     return { findings, facts }
   } catch (error) {
-    const advice = 'see postgres.log in the folder that postgres-home in the data directory names'
+    const advice = 'see postgres.log in the folder that the file postgres-home in the data directory names'
     return { findings: [missing('database', (error as Error).message, advice)], facts: undefined }
   }
 }
@@ -37,7 +37,7 @@ async function externalFindings(config: Config): Promise<DatabaseResult> {
   const findings: Finding[] = []
   let primary: DatabaseFacts | undefined
   for (const url of urls) {
-    // The driver also accepts URLs without a host, which are for a socket of this machine.
+    // The driver also accepts URLs without a host, for a socket on this machine.
     const { host, hostname } = URL.canParse(url) ? new URL(url) : { host: '', hostname: '' }
     const step = `database ${host}`.trim()
     try {
@@ -74,7 +74,7 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
     settings.synchronous_commit === 'off' &&
       missing(
         step,
-        'synchronous_commit is off: a crash loses requests that were answered',
+        'synchronous_commit is off: a crash can lose changes that were already confirmed to clients',
         'set synchronous_commit = on',
       ),
     settings.server_encoding !== 'UTF8' &&
@@ -95,7 +95,7 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
       ? missing(
           step,
           'the last attempt to archive the log failed',
-          'see archive_command and the log of PostgreSQL',
+          'check archive_command and the log of PostgreSQL',
         )
       : !facts.isArchiving &&
         warning(
@@ -108,13 +108,13 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
 }
 
 function connectionFinding(facts: DatabaseFacts, { database }: Config, step: string): Finding | false {
-  const most = Number(facts.settings.max_connections)
+  const max = Number(facts.settings.max_connections)
   const needed = facts.connectionCount + database.poolSize + 1
   return (
-    needed > most * usedShare &&
+    needed > max * usedShare &&
     warning(
       step,
-      `${facts.connectionCount} of ${most} connections are in use, and a process needs ${database.poolSize + 1}`,
+      `${facts.connectionCount} of ${max} connections are in use, and a process needs ${database.poolSize + 1}`,
       'raise max_connections, or lower [database] pool_size',
     )
   )
@@ -128,10 +128,10 @@ function schemaFinding({ schemaVersion }: DatabaseFacts): Finding {
   if (schemaVersion > newest)
     return warning(
       'schema',
-      `version ${schemaVersion} was written by a newer Slipway; the newest version that this Slipway knows is ${newest}`,
+      `version ${schemaVersion} was written by a newer Slipway; the newest version that this Slipway supports is ${newest}`,
       'upgrade this installation',
     )
-  const next = schemaVersion < newest ? `; the next start brings it to ${newest}` : ''
+  const next = schemaVersion < newest ? `; the next start upgrades it to ${newest}` : ''
   return ok(
     'schema',
     schemaVersion === 0 ? 'empty; the first start creates it' : `version ${schemaVersion}${next}`,

@@ -17,7 +17,10 @@ export async function egressFindings(config: Config, facts: DatabaseFacts | unde
   ]
 }
 
-/** A webhook of a tenant may be down at any time, so only the failure of all of them shows a problem of this machine. */
+/**
+ * A tenant's webhook may be down at any time, so only the failure of all webhooks shows a problem with this
+ * machine.
+ */
 async function webhookFinding({ webhooks }: Config, urls: string[]): Promise<Finding> {
   const step = 'webhook egress'
   if (urls.length === 0) return ok(step, 'no webhooks to try yet')

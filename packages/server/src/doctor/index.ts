@@ -7,7 +7,7 @@ import { engineFindings } from './engines.ts'
 import { machineFindings } from './machine.ts'
 import { secretKeyFinding } from './secret-key.ts'
 
-/** Checks what a process of the service needs on this machine and around it. Changes nothing. */
+/** Checks everything that a process of the service needs, on this machine and elsewhere. Changes nothing. */
 export async function examineService(config: Config): Promise<Finding[]> {
   const { findings, facts } = await databaseFindings(config)
   return [

@@ -6,10 +6,10 @@ import { type Finding, missing, ok, warning } from '../engines/incus/operate/fin
 import type { DatabaseFacts } from '../postgres/examine.ts'
 
 const gib = 1024 ** 3
-const leastFreeBytes = 2 * gib
-const leastDescriptors = 8_192
-/** The service reports a jump of its clock from this difference on. */
-const mostClockDifferenceMs = 5_000
+const minFreeBytes = 2 * gib
+const minDescriptors = 8_192
+/** The service reports a clock jump of at least this size. */
+const maxClockDifferenceMs = 5_000
 
 export async function machineFindings(config: Config, facts: DatabaseFacts | undefined): Promise<Finding[]> {
   return [
@@ -45,7 +45,7 @@ function diskFinding(dataDir: string): Finding {
   const text = `${(free / gib).toFixed(1)} GiB of ${(total / gib).toFixed(1)} GiB are free for ${dataDir}`
   const advice =
     'a full disk stops the embedded database and all changes: free space, or move the data directory'
-  if (free < leastFreeBytes) return missing(step, text, advice)
+  if (free < minFreeBytes) return missing(step, text, advice)
   return free < total / 10 ? warning(step, text, advice) : ok(step, text)
 }
 
@@ -53,19 +53,19 @@ function descriptorFinding(): Finding {
   const step = 'file descriptors'
   const limits = readFileSync('/proc/self/limits', 'utf8')
   const limit = /^Max open files +(\S+)/m.exec(limits)?.[1] ?? 'unlimited'
-  if (limit === 'unlimited' || Number(limit) >= leastDescriptors) return ok(step, `limit ${limit}`)
+  if (limit === 'unlimited' || Number(limit) >= minDescriptors) return ok(step, `limit ${limit}`)
   return warning(
     step,
-    `limit ${limit}: half of it is for connections of clients`,
-    'LimitNOFILE=65536 in the unit of systemd, or ulimit -n 65536 before the start',
+    `limit ${limit}: half of it is for client connections`,
+    'set LimitNOFILE=65536 in the systemd unit, or run ulimit -n 65536 before the start',
   )
 }
 
 function clockFinding(facts: DatabaseFacts | undefined): Finding {
   const step = 'clock'
-  const advice = 'install chrony or systemd-timesyncd on this machine and on that of the database'
+  const advice = 'install chrony or systemd-timesyncd on this machine and on the database server'
   const difference = facts ? Math.abs(Date.now() - facts.nowMs) : 0
-  if (difference > mostClockDifferenceMs)
+  if (difference > maxClockDifferenceMs)
     return missing(
       step,
       `the clocks of this machine and of the database differ by ${Math.round(difference / 1000)} s`,

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { type Finding, missing, ok } from '../engines/incus/operate/finding.ts'
 import { readKeys, type SecretKeyLocation } from '../setup/secret-key-file.ts'
 
-/** `neededKeyId` is the key that the secrets of the database are encrypted with; null if there are none yet. */
+/**
+ * `neededKeyId` is the id of the key that encrypts the secrets in the database; null if there are none yet.
+ */
 export function secretKeyFinding(
   { secretKeyFile, dataDir }: SecretKeyLocation,
   neededKeyId: string | null,
@@ -24,11 +26,11 @@ export function secretKeyFinding(
   try {
     const ids = readKeys(path).map(({ id }) => id)
     return neededKeyId === null || ids.includes(neededKeyId)
-      ? ok(step, `${path} fits the database; keep a copy apart from backups of the database`)
+      ? ok(step, `${path} matches the database; keep a copy of it, separate from database backups`)
       : missing(
           step,
           `${path} contains ${ids.join(', ')}, but secrets are encrypted with ${neededKeyId}`,
-          'use the file of the other processes of this database',
+          'use the same file as the other processes of this database',
         )
   } catch (error) {
     return missing(step, (error as Error).message, 'restore the file from your backup')

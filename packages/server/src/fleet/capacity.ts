@@ -4,7 +4,7 @@ import { listAvailability } from '../store/compute/placement.ts'
 import { countGpus } from '../store/fleet/fleet.ts'
 import { listLocations } from '../store/fleet/locations.ts'
 
-/** GPUs of each family at each location, and the largest type that fits now. */
+/** Returns the GPUs of each family in each location, and the largest VM type that fits now. */
 export async function readCapacity(db: Queryable) {
   const [locations, counts, fits] = await Promise.all([
     listLocations(db),

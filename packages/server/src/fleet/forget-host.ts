@@ -22,9 +22,9 @@ import { readHost } from './hosts.ts'
 const detail = 'its host is lost permanently'
 
 /**
- * Gives up a host that will not return, on request of an operator: its VMs lose their OS disk, VMs that were deleted while it
- * was down are removed, and so are the disks, custom images and snapshots on it. Unfinished operations see that at their
- * next step. Repeating this is harmless.
+ * Gives up a host that will not return, at the request of an operator. Its VMs lose their OS disk. VMs that
+ * were deleted while it was down are removed, and so are the disks, custom images and snapshots on it.
+ * Unfinished operations notice this at their next step. This can safely be repeated.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)
@@ -61,7 +61,7 @@ async function loseVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): 
   await setVmHost(tx, id, null)
 }
 
-/** Deletes the disk by a normal deletion, which also cancels its unfinished operations. */
+/** Deletes the disk with a normal deletion, which also cancels its unfinished operations. */
 async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
   await unpinLostDisk(tx, id)
   const disk = (await findDisk(tx, project_id, id))!

@@ -27,7 +27,7 @@ export interface NewHost {
   gpus?: { model: string; count: number }
 }
 
-/** Also registers a forgotten host again, so that its next report is accepted. */
+/** Registers a host. A forgotten host is registered again, so that its next report is accepted. */
 export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
   const location = await findLocation(tx, host.location)
   if (!location) throw invalidField('location', `there is no location ${host.location}`)
@@ -102,7 +102,7 @@ export async function deleteHost(tx: Tx, by: Requester, id: string): Promise<voi
   await emitHost(tx, by, 'host.deleted', id, { name, location })
 }
 
-/** Holds back a GPU from VMs, or releases it. */
+/** Withholds a GPU from VMs, or releases it. */
 export async function changeGpuHold(
   tx: Tx,
   by: Requester,
@@ -125,7 +125,7 @@ export async function changeGpuHold(
   return gpu
 }
 
-/** Lets the next report of the host decide whether the GPU is in order. */
+/** Requests a check: the host's next report decides whether the GPU is healthy. */
 export async function checkGpu(tx: Tx, by: Requester, id: string): Promise<HostRow['gpus'][number]> {
   const found = await requestGpuCheck(tx, id)
   if (!found) throw notFound('GPU')

@@ -62,8 +62,9 @@ export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<vo
 }
 
 /**
- * Finds the registered image (`slipway-server images`) that the fields of `source` identify, and returns its full source:
- * locations with real VMs accept no other source. Returns null if all locations are simulated.
+ * Finds the registered image (`slipway-server images`) that the fields of `source` identify, and returns its
+ * full source, because locations with real VMs accept no other source. Returns null if all locations are
+ * simulated.
  */
 async function registeredSource(
   tx: Tx,

@@ -6,7 +6,7 @@ import type { HostRow } from '../store/fleet/fleet.ts'
 import { clearMaintenance, emitForHostVms, setMaintenance } from '../store/fleet/maintenance.ts'
 import { emitHost, readHost } from './hosts.ts'
 
-/** Announces maintenance. The tenants are notified when a notice is due, which may be at once. */
+/** Announces maintenance. The tenants are notified when a notice is due, which may be immediately. */
 export async function scheduleMaintenance(
   tx: Tx,
   by: Requester,
@@ -25,7 +25,7 @@ export async function scheduleMaintenance(
 export async function cancelMaintenance(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location } = await readHost(tx, id)
   const cleared = await clearMaintenance(tx, id)
-  if (!cleared) throw new Failure('not_found', `No maintenance of ${name} is announced.`)
+  if (!cleared) throw new Failure('not_found', `No maintenance is announced for host ${name}.`)
   await emitHost(tx, by, 'host.maintenance_cancelled', id, { name, location })
   if (cleared.is_awaited) await emitForHostVms(tx, id, 'vm.maintenance_cancelled', { location })
   return readHost(tx, id)

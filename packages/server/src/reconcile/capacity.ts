@@ -21,70 +21,74 @@ import {
 } from '../store/capacity/requests.ts'
 import { listDueReservations } from '../store/capacity/reservations.ts'
 
-/** After a hold that was not claimed, an organization gets none in that queue for this time. */
+/** After an unclaimed hold, an organization gets no hold in that queue for this time. */
 const noHoldS = 3_600
-/** The pause if something other than GPUs is missing, such as public addresses. */
+/** Blocks a request for a while if something other than GPUs is missing, such as public addresses. */
 const otherShortage: Block = { reason: '', until: null, recheckS: 600 }
-const mostRounds = 20
-/** In a large fleet, estimates take long. After a long check, a queue rests four times as long as the check took. */
-const longCheck = { ms: 100, restFactor: 4 }
+const maxRounds = 20
+/**
+ * In a large fleet, estimates take a long time. After a slow check, a queue is not checked for four times as
+ * long as the check took.
+ */
+const slowCheck = { ms: 100, pauseFactor: 4 }
 
-/** Serves the queues: grants held requests, offers stock to new requests, and ends expired ones. */
+/** Processes the queues: grants held requests, offers stock to new requests, and ends expired ones. */
 export class CapacityQueue {
   readonly #services: Services
   readonly #catalogue = new CatalogueCache()
   /** When each queue may be checked again, by the clock of this process. */
-  readonly #restUntil = new Map<string, number>()
+  readonly #pausedUntil = new Map<string, number>()
 
   constructor(services: Services) {
     this.#services = services
   }
 
-  /** Does everything that is due. Work that becomes due because of this is done in the next round. */
+  /** Processes everything that is due. Work that becomes due as a result is done in the next round. */
   async serve(): Promise<void> {
     const { database, log } = this.#services
-    for (let round = 0; round < mostRounds; round++) {
+    for (let round = 0; round < maxRounds; round++) {
       const requests = await listDueRequests(database)
-      const queues = (await listDueQueues(database)).filter((queue) => !this.#rests(queue))
+      const queues = (await listDueQueues(database)).filter((queue) => !this.#isPaused(queue))
       const reservations = await listDueReservations(database)
       const ended = await listEndedHolders(database)
       if (requests.length + queues.length + reservations.length + ended.length === 0) return
       for (const { id } of ended) await database.transaction((tx) => freeOperationHold(tx, id))
       for (const { id } of reservations)
         await maintainReservation(database, id).catch((err) =>
-          log.warn({ err, reservation: id }, 'reservation not served'),
+          log.warn({ err, reservation: id }, 'reservation not processed'),
         )
       for (const { id } of requests)
-        await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
+        await this.#process(id).catch((err) => log.warn({ err, request: id }, 'capacity request not processed'))
       for (const queue of queues)
-        await this.#maintain(queue).catch((err) => log.warn({ err, queue }, 'queue not served'))
+        await this.#maintain(queue).catch((err) => log.warn({ err, queue }, 'capacity queue not processed'))
     }
   }
 
-  #rests({ location, family }: Queue): boolean {
-    return performance.now() < (this.#restUntil.get(`${location} ${family}`) ?? 0)
+  #isPaused({ location, family }: Queue): boolean {
+    return performance.now() < (this.#pausedUntil.get(`${location} ${family}`) ?? 0)
   }
 
   async #maintain(queue: Queue): Promise<void> {
     const { database, config } = this.#services
     const { accumulateAfterS, accumulateMaxS } = config.capacity
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     await maintainQueue(database, queue, { afterMs: accumulateAfterS * 1000, maxMs: accumulateMaxS * 1000 })
-    const tookMs = performance.now() - begunMs
-    if (tookMs > longCheck.ms)
-      this.#restUntil.set(
+    const tookMs = performance.now() - startedMs
+    if (tookMs > slowCheck.ms)
+      this.#pausedUntil.set(
         `${queue.location} ${queue.family}`,
-        performance.now() + tookMs * longCheck.restFactor,
+        performance.now() + tookMs * slowCheck.pauseFactor,
       )
   }
 
-  async #act(id: string): Promise<void> {
+  async #process(id: string): Promise<void> {
     const { database } = this.#services
     const request = await findRequest(database, id)
     const standing = request && (await findBlockConditions(database, { id, location: request.location }))
     if (!request?.due_at || !standing) return
     if (request.state === 'held') {
-      // The group did not boot, and is still being removed after the time of a hold: other requests get the GPUs.
+      // With an operation, the group did not boot and is still being removed after the time of a hold, so
+      // other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
       if (standing.is_hold_over) return this.#lapse(request)
@@ -95,8 +99,8 @@ export class CapacityQueue {
   }
 
   /**
-   * Opens the queue entries of the request, unless something blocks it. Returns whether it is still waiting and not blocked:
-   * until its queues are locked, another transaction can hold GPUs for it.
+   * Opens the request's queue entries, unless something blocks the request. Returns whether it is still
+   * waiting and not blocked. Until its queues are locked, another transaction can hold GPUs for it.
    */
   #open(request: RequestRow): Promise<boolean> {
     return this.#services.database.transaction(async (tx) => {
@@ -110,8 +114,8 @@ export class CapacityQueue {
   }
 
   /**
-   * Offers stock in which the request fits. The first request of the queue gets it, which may be another request. Then this
-   * request rests until GPUs become free.
+   * Offers stock that fits the request. The first request in the queue gets it, which may be another one.
+   * This request then waits until GPUs become free.
    */
   #offer(request: RequestRow): Promise<void> {
     return this.#services.database.transaction(async (tx) => {

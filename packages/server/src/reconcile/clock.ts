@@ -1,13 +1,13 @@
 import type { Services } from '../services.ts'
 import { alertMs, recordForwardStep, recordTime } from '../store/fleet/clock.ts'
 
-/** After a step of the clock, VMs do not expire for this time, so that an operator can decide what to keep. */
+/** After a clock jump, VMs do not expire for this time, so that an operator can decide what to keep. */
 const holdMs = 15 * 60_000
 
 /**
- * Watches PostgreSQL's clock, which is the clock of the service. If it goes back, the time pauses and then continues from
- * where it was. If it goes forward, time has passed: the guard can only report it, after a comparison with this process's
- * timer.
+ * Watches PostgreSQL's clock, which is the service's clock. If it jumps back, the service's time pauses and
+ * then continues from where it was. If it jumps forward, the guard can only report it, after a comparison
+ * with this process's timer.
  */
 export class ClockGuard {
   readonly #services: Services
@@ -17,12 +17,12 @@ export class ClockGuard {
     this.#services = services
   }
 
-  /** Records the time, and raises an alert for a step. Returns whether VMs may expire. */
+  /** Records the time, and raises an alert for a jump. Returns whether VMs may expire. */
   async observe(): Promise<boolean> {
     const { database, log } = this.#services
     const askedAt = performance.now()
     const { ms, wentBackMs, sinceStepMs } = (await recordTime(database))!
-    // The time between the two readings was at most this long. A delayed reading is not a step.
+    // The time between the two readings was at most this long. A delayed reading is not a jump.
     const longestMs = performance.now() - (this.#earlier?.askedAt ?? Number.NEGATIVE_INFINITY)
     const wentForwardMs = ms - (this.#earlier?.ms ?? ms) - longestMs
     this.#earlier = { ms, askedAt }

@@ -3,8 +3,9 @@ import type { Services } from '../services.ts'
 import { listCordonedHosts } from '../store/fleet/fleet.ts'
 
 /**
- * Tells engines which hosts an operator has cordoned or is draining, so that other software does not place guests there. A
- * call that fails is repeated at the next inspection, because no VM depends on it.
+ * Makes engines cordon the hosts that an operator has cordoned or is draining, so that other software does
+ * not place guests there. A failed call is not repeated until the next inspection, because no VM depends on
+ * it.
  */
 export async function reconcileCordons(
   { database, engines, log }: Services,

@@ -24,7 +24,7 @@ export async function warnOfExpiry({ database }: Services): Promise<void> {
     })
 }
 
-/** Stops or deletes expired VMs, as `on_expiry` says. A protected VM is only stopped. */
+/** Stops or deletes expired VMs, depending on `on_expiry`. A protected VM is only stopped. */
 export async function expireVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
     await database

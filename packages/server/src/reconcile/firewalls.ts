@@ -19,8 +19,8 @@ interface LocationQueue {
 }
 
 /**
- * Applies firewalls that are behind. Locations do not wait for each other, and neither do projects: each project has its
- * own slot, and projects take turns if there are not enough slots.
+ * Applies firewalls that are not up to date at their engine. Locations do not wait for each other, and
+ * neither do projects: each project has its own slot, and projects take turns if there are not enough slots.
  */
 export class Firewalls {
   readonly #services: Services
@@ -30,7 +30,7 @@ export class Firewalls {
     this.#services = services
   }
 
-  /** Begins what is due, as far as there are free slots, without waiting for engines. */
+  /** Starts work that is due, while slots are free, without waiting for engines. */
   async begin(signal: AbortSignal): Promise<void> {
     for (const queue of this.#servedQueues()) await this.#begin(queue, signal)
     await releaseAddresses(this.#services.database)
@@ -45,7 +45,7 @@ export class Firewalls {
     await releaseAddresses(this.#services.database)
   }
 
-  /** Resolves when all work that was begun has ended. */
+  /** Resolves when all work that was started has ended. */
   async idle(): Promise<void> {
     const working = [...this.#queueOf.values()].flatMap((queue) => [...queue.working.values()])
     if (working.length === 0) return
@@ -62,7 +62,7 @@ export class Firewalls {
     })
   }
 
-  /** Returns whether anything was begun. */
+  /** Returns whether any work was started. */
   async #begin(queue: LocationQueue, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted || queue.working.size >= projectsAtOnce) return false
     const { database } = this.#services
@@ -70,7 +70,8 @@ export class Firewalls {
     const waiting = found.filter(({ project_id, is_due }) => is_due && !queue.working.has(project_id))
     const chosen = waiting.slice(0, Math.max(0, projectsAtOnce - queue.working.size))
     for (const { project_id } of chosen) this.#work(queue, project_id, signal)
-    // The next read continues where the slots or this read ended, and begins again after the last project.
+    // The next read continues where this one ran out of slots or rows. After the last project, it starts
+    // again with the first.
     const wasFromFirst = queue.after === zeroUuid
     const last = chosen.length < waiting.length ? chosen.at(-1) : found[projectsPerRead - 1]
     queue.after = last?.project_id ?? zeroUuid
@@ -87,7 +88,7 @@ export class Firewalls {
       })
       .then(async (count) => {
         working.delete(projectId)
-        // A slot is free: begin the next project now and not only at the next read.
+        // A slot is free: start the next project now instead of at the next read.
         if (count > 0) await this.#begin(queue, signal).catch(() => false)
       })
     working.set(projectId, work)
@@ -95,9 +96,9 @@ export class Firewalls {
 }
 
 /**
- * Applies the changed firewalls of VMs on a host that was down, before the host counts as up: a rule may have become active
- * in the meantime, or an address may now belong to another VM. The host stays down until a report finds all of them
- * applied.
+ * Applies the changed firewalls of VMs on a host that was down, before the host counts as up. In the
+ * meantime, a rule may have become active, or an address may have moved to another VM. The host stays down
+ * until a report shows that all of them are applied.
  */
 export async function protectReturningHosts(
   services: Services,

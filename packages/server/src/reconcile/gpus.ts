@@ -9,8 +9,8 @@ import { recordCheck } from '../store/fleet/gpu-health.ts'
 type Quarantined = Awaited<ReturnType<typeof listQuarantinedGpus>>[number]
 
 /**
- * Ends the quarantine of GPUs that the engine reports as reset and without a VM, and that pass their check. The others stay
- * until an operator has them checked again.
+ * Ends the quarantine of GPUs that the engine reports as reset and without a VM, and that pass their check.
+ * GPUs that fail it stay until an operator has them checked again.
  */
 export async function freeReportedGpus(
   database: Database,
@@ -43,7 +43,7 @@ export async function freeReportedGpus(
   })
 }
 
-/** Records the check. What the host cannot examine passes. */
+/** Records the check. A GPU that the host cannot check passes. */
 async function check(tx: Tx, { id }: Quarantined, report: GpuReport): Promise<void> {
   const { passed, reasons } = report.check ?? { passed: true, reasons: [] }
   const checked = await recordCheck(tx, { id, passed, reasons })

@@ -4,7 +4,7 @@ import { type GroupRow, listGroupsToRepair, lockGroup } from '../store/compute/i
 import { lockUnfinishedOperations } from '../store/compute/operations.ts'
 import { system } from '../store/events/events.ts'
 
-const most = 100
+const maxGroups = 100
 
 /**
  * In groups with `on_member_loss: replace`, replaces members that are missing, and unprotected members that have been
@@ -12,7 +12,7 @@ const most = 100
  */
 export async function repairGroups({ database, config, log }: Services): Promise<void> {
   const { unreachableS } = config.operations
-  for (const { id, project_id } of await listGroupsToRepair(database, unreachableS, most))
+  for (const { id, project_id } of await listGroupsToRepair(database, unreachableS, maxGroups))
     await database
       .transaction(async (tx) => {
         const group = await lockGroup(tx, project_id, id)

@@ -28,7 +28,7 @@ import { findLocation } from '../store/fleet/locations.ts'
 
 const longestPauseMs = 24 * 3_600_000
 
-/** Records what the hosts of a location have found about their GPUs since the last time. */
+/** Records the GPU faults that the hosts of a location have found since the last time. */
 export async function applyHostFaults({ database, config }: Services, location: string): Promise<void> {
   const chosen = config.health.meanings
   for (const { gpu_id, host_id, vm_id, xid, at } of await listNewHostFaults(database, location))
@@ -38,7 +38,7 @@ export async function applyHostFaults({ database, config }: Services, location: 
       const gpus = vm ? await listGpusOfVm(tx, vm.id) : []
       const gpuIndex = gpus.findIndex(({ id }) => id === gpu_id)
       const fault: Fault = { xid, gpuIndex, source: 'host', at: time(at) }
-      // The VM has left the GPU in the meantime, or no VM had it.
+      // The VM has released the GPU in the meantime, or no VM had it.
       if (!vm || gpuIndex < 0) {
         await recordFault(tx, { ...fault, gpuId: gpu_id, vmId: null, isSuspect: true })
         return
@@ -49,7 +49,10 @@ export async function applyHostFaults({ database, config }: Services, location: 
     })
 }
 
-/** Records what guests report about their GPUs. It changes the health of their VMs, and never their bills. */
+/**
+ * Records what guests report about their GPUs. These reports change the health of VMs, but never their
+ * billing.
+ */
 export async function applyGuestReports(
   { database, config, log }: Services,
   location: string,
@@ -70,7 +73,7 @@ export async function applyGuestReports(
     if (isNew || isReasonNew || isRecovered)
       await database
         .transaction((tx) => applyGuestReport(tx, vmId, guest, config.health.meanings))
-        .catch((error) => log.warn({ err: error, vm: vmId }, 'report of a guest not applied'))
+        .catch((error) => log.warn({ err: error, vm: vmId }, 'guest report not applied'))
   }
 }
 
@@ -110,7 +113,10 @@ async function suspectGpus(tx: Tx, gpus: VmGpu[], reasons: { gpu_index: number }
   }
 }
 
-/** Replaces unhealthy VMs whose tenants have chosen it, unless the faults in the location have a common cause. */
+/**
+ * Replaces unhealthy VMs whose tenants have chosen this, unless the faults in the location have a common
+ * cause.
+ */
 export async function replaceUnhealthyVms({ database, log }: Services, location: string): Promise<void> {
   const vms = await listReplaceableVms(database, location)
   if (vms.length === 0 || (await isMassFault(database, location))) return
@@ -121,7 +127,8 @@ export async function replaceUnhealthyVms({ database, log }: Services, location:
 }
 
 /**
- * Bills VMs again whose GPU is back, whose pause has lasted a day, or that could have had other GPUs for an hour.
+ * Resumes billing of VMs whose GPU is back, whose pause has lasted a day, or that could have been given other
+ * GPUs for an hour.
  */
 export async function resumeBills({ database }: Services, location: string): Promise<void> {
   for (const { id } of await listPausedVms(database, location))

@@ -2,10 +2,13 @@ import type { Services } from '../services.ts'
 import { makeOperationDue } from '../store/compute/operations.ts'
 import { reconcileVm } from './vm-states.ts'
 
-/** An engine that reconnects may report all its VMs at once. */
+/** An engine that reconnects may report all its VMs together, so only this many are processed at a time. */
 const hintsAtOnce = 8
 
-/** Processes the events of engines: a VM that changed lets its operation continue, or has crashed. */
+/**
+ * Processes engine events. If the VM has an operation that waits for it, the operation continues; otherwise
+ * the VM is inspected, because it may have crashed.
+ */
 export class Hints {
   readonly #services: Services
   readonly #stopping: AbortSignal
@@ -17,7 +20,7 @@ export class Hints {
     this.#stopping = stopping
   }
 
-  hear(vmId: string): void {
+  add(vmId: string): void {
     this.#waiting.add(vmId)
     if (this.#working < hintsAtOnce) void this.#work()
   }

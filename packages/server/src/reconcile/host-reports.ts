@@ -31,40 +31,42 @@ import {
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 const reportsPerStatement = 1000
-/** A transaction locks its hosts. This number is small enough that placements do not wait long. */
+/**
+ * A transaction locks its hosts. This number is small enough that placements do not have to wait for long.
+ */
 const changesPerTransaction = 50
 
-/** A report that differs from the previous one of its host, or that comes from a host that is down. */
-export interface News {
+/** A report that differs from its host's previous one, or that comes from a host that is down. */
+export interface ChangedReport {
   name: string
   fingerprint: string
   report: HostReport
 }
 
-/** Writes the time of unchanged reports, and returns the others. */
-export async function findNews(
+/** Records the time of unchanged reports, and returns the others. */
+export async function findChangedReports(
   database: Database,
   location: string,
   reports: HostReport[],
   asked: ReportRequest,
-): Promise<News[]> {
-  const news: News[] = []
+): Promise<ChangedReport[]> {
+  const changed: ChangedReport[] = []
   for (const part of chunksOf(reports, reportsPerStatement)) {
     const reported = part.map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
     const repeated = await touchReports(database, location, reported, asked)
-    news.push(...reported.filter(({ name }) => !repeated.has(name)))
+    changed.push(...reported.filter(({ name }) => !repeated.has(name)))
   }
-  return news
+  return changed
 }
 
-export async function applyNews(
+export async function applyChangedReports(
   database: Database,
   location: string,
   engineName: string,
-  news: News[],
+  changed: ChangedReport[],
   asked: ReportRequest,
 ): Promise<void> {
-  for (const part of chunksOf(news, changesPerTransaction))
+  for (const part of chunksOf(changed, changesPerTransaction))
     await database.transaction((tx) => applyTogether(tx, location, engineName, part, asked))
 }
 
@@ -72,18 +74,18 @@ async function applyTogether(
   tx: Tx,
   location: string,
   engineName: string,
-  news: News[],
+  changed: ChangedReport[],
   asked: ReportRequest,
 ): Promise<void> {
-  const names = news.map(({ name }) => name)
-  // This lock comes before the host locks, since its other holders may wait for a host.
+  const names = changed.map(({ name }) => name)
+  // Take this lock before the host locks, because its other holders may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
   const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt: asked.askedAt, silenceMs })
   const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
   const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
-  const newsByName = new Map(news.map((one) => [one.name, one]))
+  const reportByName = new Map(changed.map((one) => [one.name, one]))
   const changes = hosts.map((host) => {
-    const { report, fingerprint } = newsByName.get(host.name)!
+    const { report, fingerprint } = reportByName.get(host.name)!
     const known = gpus.filter((gpu) => gpu.hostId === host.id)
     const { change, notices } = changeOf(host, known, report, host.is_late || hostsBehind.has(host.id))
     const capabilities = { ...change.capabilities, engine: engineName }
@@ -120,7 +122,7 @@ function changeOf(
     const reported = reportedAt.get(pciAddress)
     const { model, numaNode, iommuGroup } = reported ?? knownGpu!
     const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)
-    // A GPU that no VM has may be removed.
+    // If no VM has the GPU, it may have been taken out of the host on purpose.
     const isLost = reported ? reported.check?.passed === false : knownGpu?.state === 'claimed'
     return {
       ...{ hostId: host.id, pciAddress, model, numaNode, iommuGroup, state, isLost },
@@ -158,33 +160,37 @@ const emitHost = (tx: Tx, type: EventType, resourceId: string, data: Record<stri
   emit(tx, { type, resourceType: 'host', resourceId, actor: 'system', requestId: '', data })
 
 /**
- * A host that was draining continues to drain when it is up again. `isKeptDown` is set for a host with firewalls behind, and
- * for a report that is older than the host's silence.
+ * A host that was draining continues to drain when it is up again. `isKeptDown` is set for a host whose
+ * firewalls are not up to date, and for a report that is so old that its host already counts as silent.
  */
 function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
   if (host.state !== 'down' || isKeptDown) return host.state
   return host.is_draining ? 'draining' : 'up'
 }
 
-/** Covers the parts of a report that this file uses. VMs and resets of GPUs change often and are read elsewhere. */
+/**
+ * Covers the parts of a report that this file uses. VMs and resets of GPUs change often and are processed
+ * elsewhere.
+ */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
     .map(({ pciAddress, model, numaNode, iommuGroup, check, xids }) => [
       ...[pciAddress, model, numaNode, iommuGroup],
-      // A GPU in order has the same fingerprint as one that the host cannot examine.
+      // A healthy GPU has the same fingerprint as one that the host cannot check.
       ...(check?.passed === false || xids ? [check, xids] : []),
     ])
     .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }
 
-/** Marks hosts that have not reported for `afterMs` as down. Returns how many. */
+/** Marks hosts that have not reported for `afterMs` as down. Returns their number. */
 export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
   database.transaction((tx) => loseSilent(tx, afterMs, silence))
 
 /**
- * Ends an inspection of a location: records why its engine did not report everything, or '', and marks silent hosts as down. If the
- * engine could not be read, its hosts are not silent for `unreadMs` after its last inventory.
+ * Ends an inspection of a location: records why its engine did not report everything ('' if it did), and
+ * marks silent hosts as down. If the engine could not be read, its hosts do not count as silent for
+ * `unreadMs` after its last inventory.
  */
 export async function endInspection(
   database: Database,
@@ -205,7 +211,7 @@ async function loseSilent(tx: Tx, afterMs: number, silence: Silence): Promise<nu
   return lost.length
 }
 
-/** Marks hosts as down that their engine reports as unreachable. */
+/** Marks hosts as down if their engine reports them as unreachable. */
 export async function markUnreachableHosts(
   database: Database,
   location: string,

@@ -13,26 +13,29 @@ import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
 import { applyHostFaults } from './health.ts'
 import {
-  applyNews,
+  applyChangedReports,
+  type ChangedReport,
   endInspection,
-  findNews,
+  findChangedReports,
   markLostHosts,
   markUnreachableHosts,
-  type News,
 } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
-import { catchUp } from './restored.ts'
+import { adoptGenerations } from './restored.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
-/** The time limit of an engine for one batch. */
+/** The time limit for an engine to report one batch. */
 const stallMs = 20_000
-/** The time limit of one inspection, after which lost hosts are marked. */
+/** The time limit of one inspection. After it, lost hosts are marked. */
 const passMs = 300_000
 const hostsPerBatch = 500
 const maxProblemLength = 500
-/** Small enough that comparing the VMs of these hosts does not take long. */
+/** Small enough that comparing the VMs of these hosts does not take a long time. */
 const hostsPerComparison = 50
-/** The hosts of a larger fleet are compared in turn, so that the duration of an inspection does not grow with the fleet. */
+/**
+ * In a larger fleet, each inspection compares only this many hosts, so that its duration does not grow with
+ * the fleet.
+ */
 const hostsPerDetailedInspection = 500
 
 /** One inspection of a location. */
@@ -54,14 +57,14 @@ export class Inventory {
     this.#orphans = new Orphans(services)
   }
 
-  /** Reconciles all locations at once, so that a slow engine does not delay the others. */
+  /** Reconciles all locations concurrently, so that a slow engine does not delay the others. */
   async reconcile(stopping: AbortSignal): Promise<void> {
     const locations = [...this.#services.engines.keys()]
     await Promise.all(locations.map((location) => this.location(location, stopping)))
     await this.lost(stopping)
   }
 
-  /** Reconciles one location. Its silent hosts are marked even if its engine fails or hangs. */
+  /** Reconciles one location. Its silent hosts are marked as down even if its engine fails or hangs. */
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
@@ -89,22 +92,22 @@ export class Inventory {
 
   async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
     const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
-    // Full reports are needed if the database waits for something in them.
+    // Full reports are needed if the service is waiting for something in them.
     const mayBeBrief = !inspection.hasQuarantined && !this.#services.config.operations.restored
     const pass = { location, inspection, asked, mayBeBrief, signal }
     const changed = await this.#inspect(pass, () => true)
     if (changed.size === 0) return
     const isDetailed = (host: string) => changed.has(host)
     const askedAt = await pingDatabase(this.#services.database)
-    const closePass = {
+    const detailedPass = {
       ...{ ...pass, inspection: { ...inspection, isDetailed }, asked: { ...asked, askedAt } },
       mayBeBrief: false,
     }
-    await this.#inspect(closePass, isDetailed)
+    await this.#inspect(detailedPass, isDetailed)
   }
 
   /**
-   * Applies the reports of the hosts for which `isIncluded` is true. Returns the hosts with a brief report that shows a
+   * Applies the reports of the hosts for which `isIncluded` is true. Returns the hosts whose summary shows a
    * change.
    */
   async #inspect(pass: Pass, isIncluded: (host: string) => boolean): Promise<Set<string>> {
@@ -123,45 +126,45 @@ export class Inventory {
     }
   }
 
-  /** Returns the hosts with a brief report that shows a change. */
+  /** Returns the hosts whose summary shows a change. */
   async #apply(pass: Pass, reports: HostReport[]): Promise<string[]> {
     const { location, asked } = pass
     const { database } = this.#services
     const present = reports.filter(({ isUnreachable }) => !isUnreachable)
     const unreachable = reports.filter(({ isUnreachable }) => isUnreachable)
-    const news = await findNews(database, location, present, asked)
-    // A host with an unchanged report is up and so cannot be forgotten.
-    const mayBeForgotten = news.length > 0 || unreachable.length > 0
+    const changed = await findChangedReports(database, location, present, asked)
+    // A host with an unchanged report is up, so it cannot have been forgotten.
+    const mayBeForgotten = changed.length > 0 || unreachable.length > 0
     const forgotten = mayBeForgotten ? await listForgottenHosts(database, location) : new Set<string>()
     const isKnown = ({ name }: { name: string }) => !forgotten.has(name)
     const knownUnreachable = unreachable.filter(isKnown).map(({ name }) => name)
     await markUnreachableHosts(database, location, knownUnreachable)
-    const knownNews = news.filter(isKnown)
-    const close = present.filter((report) => !report.isSummary && isKnown(report))
-    const closeNews = knownNews.filter(({ report }) => !report.isSummary)
-    if (close.length > 0) await this.#compare(pass, close, closeNews)
+    const knownChanged = changed.filter(isKnown)
+    const detailed = present.filter((report) => !report.isSummary && isKnown(report))
+    const detailedChanged = knownChanged.filter(({ report }) => !report.isSummary)
+    if (detailed.length > 0) await this.#compare(pass, detailed, detailedChanged)
     await reconcileCordons(this.#services, location, present.filter(isKnown), pass.signal)
-    return knownNews.filter(({ report }) => report.isSummary).map(({ name }) => name)
+    return knownChanged.filter(({ report }) => report.isSummary).map(({ name }) => name)
   }
 
-  async #compare(pass: Pass, reports: HostReport[], news: News[]): Promise<void> {
+  async #compare(pass: Pass, reports: HostReport[], changed: ChangedReport[]): Promise<void> {
     const { location, inspection, asked, signal } = pass
     const { database, config } = this.#services
     const inspectedAt = inspection.begunAt
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
-    if (news.length > 0) {
-      const changed = news.map(({ report }) => report)
-      await protectReturningHosts(this.#services, location, changed, signal)
+    if (changed.length > 0) {
+      const changedReports = changed.map(({ report }) => report)
+      await protectReturningHosts(this.#services, location, changedReports, signal)
       // If the inspection has exceeded its time limit, another process may have acted in the meantime.
       signal.throwIfAborted()
-      await applyNews(database, location, engineName, news, asked)
+      await applyChangedReports(database, location, engineName, changed, asked)
     }
-    if (config.operations.restored) await catchUp(this.#services, location, reports)
+    if (config.operations.restored) await adoptGenerations(this.#services, location, reports)
     for (const part of chunksOf(reports, hostsPerComparison)) {
       await reconcileVms(this.#services, location, part, signal)
       await this.#orphans.remove(location, part, inspectedAt, signal)
     }
-    if (news.length > 0 || inspection.hasFaults) await applyHostFaults(this.#services, location)
+    if (changed.length > 0 || inspection.hasFaults) await applyHostFaults(this.#services, location)
     if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
   }
 }
@@ -173,12 +176,12 @@ const problemOf = (error: unknown): string =>
     : 'The inspection failed; see the log.'
 
 /**
- * Returns at most `most` items. It does not use `for await`, which would wait for a generator that hangs when the loop is
+ * Returns at most `limit` items. A `for await` loop would wait for a generator that hangs when the loop is
  * left.
  */
-async function nextOf<T>(source: AsyncIterator<T>, most: number): Promise<T[]> {
+async function nextOf<T>(source: AsyncIterator<T>, limit: number): Promise<T[]> {
   const items: T[] = []
-  while (items.length < most) {
+  while (items.length < limit) {
     const { value, done } = await source.next()
     if (done) break
     items.push(value)

@@ -2,7 +2,7 @@ import { time } from '../postgres/time.ts'
 import type { Services } from '../services.ts'
 import { emitForHostVms, listMaintenanceDue, takeMaintenanceNotice } from '../store/fleet/maintenance.ts'
 
-/** Notifies the tenants 7 days, 24 hours and 1 hour before an announced maintenance. */
+/** Notifies the tenants 7 days, 24 hours and 1 hour before announced maintenance. */
 export async function announceMaintenance({ database }: Services): Promise<void> {
   for (const { id } of await listMaintenanceDue(database))
     await database.transaction(async (tx) => {

@@ -3,7 +3,7 @@ import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
 
-/** An object without a row may belong to a creation that has not been read yet: it is kept for an hour. */
+/** An object without a row may belong to a creation that has not been read yet, so it is kept for an hour. */
 const unknownMs = 3_600_000
 const removalMs = 60_000
 
@@ -15,7 +15,10 @@ const removals = {
   capture: (engine: Engine) => engine.removeCapture.bind(engine),
 }
 
-/** Removes engine objects without a row: at once if their row was deleted, after an hour if they never had one. */
+/**
+ * Removes engine objects without a row: immediately if their row was deleted, after an hour if they never had
+ * one.
+ */
 export class Orphans {
   readonly #services: Services
   readonly #seenSince = new Map<string, number>()
@@ -61,7 +64,10 @@ export class Orphans {
     }
   }
 
-  /** Returns whether an object that never had a row is kept. Logs it when it is first seen, so that an operator can look at it. */
+  /**
+   * Returns whether an object that never had a row is kept. Logs it when it is first seen, so that an
+   * operator can examine it.
+   */
   #isKept(unknown: { id: string; location: string; host: string }, now: number): boolean {
     const { config, log } = this.#services
     const { restored } = config.operations

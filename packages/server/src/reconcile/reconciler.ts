@@ -25,12 +25,16 @@ const reportMs = 2_000
 const clockMs = 2_000
 const pruneMs = 300_000
 const groupMs = 30_000
-/** A little less than a minute, so that every minute gets a sample; a second one of the same minute is not stored. */
+/**
+ * A little less than a minute, so that every minute gets a sample. A second sample in the same minute is not
+ * stored.
+ */
 const sampleMs = 55_000
 const packMs = 300_000
 /**
- * The pause between two inventories of a simulated location, where hosts change only by our own calls. Together with the time
- * between two reads of due work, it stays below the silence after which a location counts as unserved.
+ * The pause between two inventories of a simulated location, where hosts change only by our own calls.
+ * Together with the time between two reads of due work, it is shorter than the time after which a location
+ * counts as unserved.
  */
 const simulatedRestMs = 24_000
 const callMs = 60_000
@@ -53,7 +57,7 @@ export class Reconciler {
   readonly #clock: ClockGuard
   readonly #capacity: CapacityQueue
   readonly #hints: Hints
-  /** Ends the work for a location that this process serves. */
+  /** Ends the work for each location that this process serves. */
   readonly #served = new Map<string, AbortController>()
 
   constructor(services: Services) {
@@ -103,18 +107,18 @@ export class Reconciler {
     this.#tasks.stopping.addEventListener('abort', this.#stamper.start())
   }
 
-  /** Begins to inspect a location, whose engine this process has. */
+  /** Starts inspecting a location whose engine is open in this process. */
   serve(location: string): void {
     const { engines } = this.#services
     const left = new AbortController()
     this.#served.set(location, left)
     this.#tasks.stopping.addEventListener('abort', () => left.abort())
-    const unwatch = engines.get(location)!.watch((vmId) => this.#hints.hear(vmId))
+    const unwatch = engines.get(location)!.watch((vmId) => this.#hints.add(vmId))
     left.signal.addEventListener('abort', unwatch)
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
-      // All locations together take a tenth of the time.
+      // All locations together take at most a tenth of the time.
       get rest() {
         return { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
       },
@@ -129,7 +133,7 @@ export class Reconciler {
     )
   }
 
-  /** Ends the inspection of a location, even if one is running. */
+  /** Stops inspecting a location, and ends an inspection that is running. */
   leave(location: string): void {
     this.#served.get(location)?.abort()
     this.#served.delete(location)
@@ -163,7 +167,7 @@ export class Reconciler {
     await packSamples(this.#services, this.#tasks.stopping)
   }
 
-  /** Nothing is stopped because of the policies of a backup. */
+  /** Policies in a restored backup may be outdated, so nothing is stopped because of them. */
   async #sample(location: string, signal: AbortSignal): Promise<void> {
     const samples = await sampleLocation(this.#services, location, signal)
     if (this.#isRestored) return
@@ -179,7 +183,7 @@ export class Reconciler {
 
   async expiry(): Promise<void> {
     await warnOfExpiry(this.#services)
-    // After a step of the clock, operators are alerted before anything expires because of it.
+    // After a clock jump, operators are alerted before anything expires because of it.
     const mayExpire = await this.#clock.observe()
     if (mayExpire && !this.#isRestored) await expireVms(this.#services)
   }
@@ -192,17 +196,20 @@ export class Reconciler {
     return announceMaintenance(this.#services)
   }
 
-  /** Expiry times and suspensions of a backup may be outdated: nothing is stopped or deleted because of them. */
+  /**
+   * Expiry times and suspensions in a backup may be outdated, so nothing is stopped or deleted because of
+   * them.
+   */
   get #isRestored(): boolean {
     return this.#services.config.operations.restored
   }
 
-  /** Serves the capacity queues. While a restored database is declared, nothing is granted or ended. */
+  /** Processes the capacity queues. While `operations.restored` is set, nothing is granted or ended. */
   async capacity(): Promise<void> {
     if (!this.#isRestored) await this.#capacity.serve()
   }
 
-  /** A backup may show members as unreachable that are not. */
+  /** In a backup, members may be marked as unreachable although they are not. */
   async groups(): Promise<void> {
     if (!this.#isRestored) await repairGroups(this.#services)
   }
@@ -215,11 +222,14 @@ export class Reconciler {
     return pruneOld(this.#services)
   }
 
-  /** Reads engines that were not read recently. The database is up to date for the others, so that a process starts fast. */
+  /**
+   * Reads only engines that were not read recently, so that a process starts quickly. For the others, the
+   * database is up to date.
+   */
   async #firstReports(): Promise<void> {
     const { database, engines } = this.#services
-    const answers = await listEngineStates(database)
-    const silent = answers.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
+    const states = await listEngineStates(database)
+    const silent = states.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
     const { stopping } = this.#tasks
     await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
   }

@@ -3,11 +3,12 @@ import type { Services } from '../services.ts'
 import { takeGenerations } from '../store/fleet/restored.ts'
 
 /**
- * Adopts generations that an engine has and the database lacks. Generations are written to the database before an engine gets
- * them, so either the database is a restored backup, or another database uses this engine. The operator confirms the former
- * with `[operations] restored`; otherwise the engine rejects the calls of this service as outdated.
+ * Adopts generations that are newer in an engine than in the database. Generations are written to the
+ * database before an engine gets them, so either the database is a restored backup, or another database uses
+ * this engine. The operator confirms the former with `[operations] restored`; otherwise the engine rejects
+ * the calls of this service as stale.
  */
-export async function catchUp(
+export async function adoptGenerations(
   { database, log }: Services,
   location: string,
   reports: HostReport[],
@@ -23,6 +24,6 @@ export async function catchUp(
   for (const id of await takeGenerations(database, { vms, disks, captures }))
     log.warn(
       { id, location },
-      'adopted the generation of the engine, which is newer than that of the restored database',
+      "adopted the engine's generation, which is newer than that of the restored database",
     )
 }

@@ -14,8 +14,11 @@ import { simulated } from '../store/simulated/objects.ts'
 /** Small enough that one statement does not hold locks or a connection for long. */
 const batch = 1_000
 
-/** Each removes at most `most` rows that are older than their retention period, and returns how many. */
-const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
+/**
+ * Each function removes at most `limit` rows that are older than their retention period, and returns how
+ * many.
+ */
+const prunes: ((db: Queryable, limit: number) => Promise<number>)[] = [
   ...credentialPrunes,
   pruneEvents,
   pruneOperations,

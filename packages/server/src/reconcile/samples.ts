@@ -6,7 +6,7 @@ import type { Services } from '../services.ts'
 import { insertChunks, insertSamples, type NewSample, takeOldSamples } from '../store/metrics/samples.ts'
 
 const samplesPerStatement = 1_000
-/** Few enough that packing their samples does not keep the process from other work. */
+/** Few enough that packing their samples does not block the process for long. */
 const vmsPerChunking = 50
 
 /** Stores one sample of each running VM of a location, and returns them. */
@@ -34,7 +34,10 @@ function newSample({ vmId, host, guest }: VmSample): NewSample {
   }
 }
 
-/** Packs the samples of complete hours. Each transaction packs those of a few VMs, so any process can continue it. */
+/**
+ * Packs the samples of complete hours. Each transaction packs those of a few VMs, so that any process can
+ * continue the work.
+ */
 export async function packSamples({ database }: Services, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const count = await database.transaction(async (tx) => {

@@ -2,7 +2,7 @@ import { CoalescedTask } from '../runner/coalesced.ts'
 import type { Services } from '../services.ts'
 import { stampEvents } from '../store/events/events.ts'
 
-const soonMs = 25
+const delayMs = 25
 
 /** Gives committed events their positions: soon after each commit, and on request. */
 export class Stamper {
@@ -14,9 +14,9 @@ export class Stamper {
     this.#services = services
   }
 
-  /** Returns a function that stops it. */
+  /** Returns a function that stops the stamper. */
   start(): () => void {
-    const unsubscribe = this.#services.signals.on('events', () => this.#soon())
+    const unsubscribe = this.#services.signals.on('events', () => this.#stampSoon())
     return () => {
       unsubscribe()
       clearTimeout(this.#timer)
@@ -27,11 +27,11 @@ export class Stamper {
     return this.#stamping.run()
   }
 
-  /** Waits a short time, so that events of the same moment are stamped together. */
-  #soon(): void {
+  /** Waits a short time, so that events that are committed together are stamped together. */
+  #stampSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.stamp().catch(() => {})
-    }, soonMs)
+    }, delayMs)
   }
 }

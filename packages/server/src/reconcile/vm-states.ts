@@ -21,9 +21,9 @@ import { markFirewallLost } from '../store/network/firewalls.ts'
 const callMs = 10_000
 const vmsPerRead = 1_000
 const system = { actor: 'system', requestId: '' }
-const livingStates: VmState[] = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_STARTING', 'STATE_RESETTING']
-/** In these states the host must have the VM, while no operation changes it. */
-const restingStates: VmState[] = ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_SHUTOFF']
+const activeStates: VmState[] = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_STARTING', 'STATE_RESETTING']
+/** In these states, the host must have the VM, unless an operation is changing it. */
+const stableStates: VmState[] = ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_SHUTOFF']
 
 /** Compares the VMs that these hosts report with the database, and acts on each difference. */
 export async function reconcileVms(
@@ -38,7 +38,7 @@ export async function reconcileVms(
     signal.throwIfAborted()
     const status = reported.get(vm.id)
     if (vm.is_hidden) await logEngineErrors(services, vm.id, () => removeHidden(services, vm.id, signal))
-    else if (isSuspicious(vm, status)) await reconcileVm(services, vm.id, signal)
+    else if (needsInspection(vm, status)) await reconcileVm(services, vm.id, signal)
     else if (vm.state === 'STATE_SHUTOFF' && (status?.power ?? 'off') !== 'off')
       await logEngineErrors(services, vm.id, () => turnOff(services, vm.id, signal))
     else if (status && status.firewallGeneration < vm.firewall_applied)
@@ -53,7 +53,7 @@ export async function reconcileLostVms(
   signal: AbortSignal,
 ): Promise<void> {
   for (let afterId = zeroUuid; ; ) {
-    const vms = await listVmsOnLostHosts(services.database, livingStates, graceMs, afterId, vmsPerRead)
+    const vms = await listVmsOnLostHosts(services.database, activeStates, graceMs, afterId, vmsPerRead)
     for (const { id } of vms) {
       if (signal.aborted) return
       await reconcileVm(services, id, signal)
@@ -63,16 +63,16 @@ export async function reconcileLostVms(
   }
 }
 
-/** Returns whether the report differs from the database, so that the engine must be asked. */
-function isSuspicious({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
+/** Returns whether the report differs from the database, so that the VM must be inspected. */
+function needsInspection({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
   if (state === 'STATE_UNREACHABLE') return true
-  if (restingStates.includes(state) && (status === undefined) !== is_os_disk_lost) return true
+  if (stableStates.includes(state) && (status === undefined) !== is_os_disk_lost) return true
   return state === 'STATE_RUNNING' && status?.power !== 'running'
 }
 
 /**
- * Changes a VM's state to what inspection shows. The row is read before and after the inspection: if an operation has changed
- * the VM in between, nothing is written.
+ * Changes a VM's state to what inspection shows. The row is read before and after the inspection. If an
+ * operation has changed the VM in between, nothing is written.
  */
 export async function reconcileVm(services: Services, id: string, signal: AbortSignal): Promise<void> {
   const { database } = services
@@ -101,18 +101,18 @@ interface Found {
   detail?: string
 }
 
-/** Returns null if the state is not known now. */
+/** Returns null if the state is currently unknown. */
 async function findState(services: Services, vm: VmRow, signal: AbortSignal): Promise<Found | null> {
-  const isResting = vm.state === 'STATE_SHUTOFF' || vm.state === 'STATE_CRASHED'
+  const isStopped = vm.state === 'STATE_SHUTOFF' || vm.state === 'STATE_CRASHED'
   if (vm.host_state === 'down')
-    return isResting
+    return isStopped
       ? null
       : { state: 'STATE_UNREACHABLE', hasOsDisk: true, detail: 'its host stopped reporting' }
   const status = await inspect(services, vm, signal)
   if (status === 'unavailable') return null
   if (!status)
     return { state: 'STATE_CRASHED', hasOsDisk: false, detail: 'its host no longer has its OS disk' }
-  if (isResting) return { state: vm.state, hasOsDisk: true }
+  if (isStopped) return { state: vm.state, hasOsDisk: true }
   const detail = status.detail ? { detail: status.detail } : {}
   switch (status.power) {
     case 'running':
@@ -120,7 +120,7 @@ async function findState(services: Services, vm: VmRow, signal: AbortSignal): Pr
     case 'crashed':
       return { state: 'STATE_CRASHED', hasOsDisk: true, ...detail }
     case 'off':
-      // A guest that powered itself off still holds its GPUs, so it counts as crashed and not as stopped.
+      // A guest that powered itself off still holds its GPUs, so it counts as crashed, not as stopped.
       return vm.state === 'STATE_UNREACHABLE'
         ? { state: 'STATE_SHUTOFF', hasOsDisk: true, ...detail }
         : { state: 'STATE_CRASHED', hasOsDisk: true, detail: 'the guest powered off by itself' }
@@ -154,7 +154,10 @@ async function logEngineErrors(services: Services, id: string, work: () => Promi
   }
 }
 
-/** Powers off a VM that is STATE_SHUTOFF in the database and has no GPUs. A start in between has a newer generation. */
+/**
+ * Powers off a VM that is STATE_SHUTOFF in the database and so has no GPUs. If the VM is started in the
+ * meantime, its generation is newer, and the engine refuses this call.
+ */
 async function turnOff(services: Services, id: string, signal: AbortSignal): Promise<void> {
   if (services.config.operations.restored) return
   const vm = await findAnyVm(services.database, id)
@@ -170,11 +173,11 @@ async function removeHidden(services: Services, id: string, signal: AbortSignal)
   const vm = await findAnyVm(services.database, id)
   if (!vm?.deleted_at || vm.host_state === 'down') return
   const engine = engineAt(services, vm.location)
-  const isStillThere = await withinLimit(signal, callMs, async (limited) => {
+  const stillExists = await withinLimit(signal, callMs, async (limited) => {
     await engine.removeVm(refOf(vm), { generation: vm.generation, signal: limited })
     return (await engine.inspectVm(refOf(vm), limited)) !== null
   })
-  if (isStillThere) return
+  if (stillExists) return
   await services.database.transaction(async (tx) => {
     if (!(await lockUnchangedVm(tx, id, vm.generation))) return
     await forgetVm(tx, vm)

@@ -85,7 +85,7 @@ test('a backup of the running service is restored, and VMs that changed afterwar
   const examined = await server.command('doctor', '--config', server.configFile)
   expect([examined.code, examined.errors]).toEqual([0, ''])
   expect(examined.output).toMatch(/^ok +database +embedded PostgreSQL \d+$/m)
-  expect(examined.output).toMatch(/^ok +secret key .* fits the database/m)
+  expect(examined.output).toMatch(/^ok +secret key .* matches the database/m)
 
   // A server uses the database.
   const refused = await server.command('restore', path)
