@@ -111,8 +111,8 @@ const newMachineCommand = [
 ]
 
 /**
- * Runs at each boot, because `/run` is empty then. It may run twice in the first boot, in which the files are
- * written late.
+ * Runs at each boot, because `/run` is empty then. It may run twice during the first boot, because the files
+ * are written late.
  */
 const groupBoot =
   '[ -s /etc/slipway/group.env ] || exit 0; mkdir -p /run/slipway; cp /etc/slipway/group.env /run/slipway/group.env; ' +

@@ -223,7 +223,7 @@ export interface CaptureSpec extends CaptureRef {
     | { kind: 'vm'; vm: VmRef }
     | { kind: 'disk'; disk: DiskSpec; vm: VmRef | null }
     | { kind: 'snapshot'; snapshot: CaptureRef & { source: Record<string, unknown> } }
-  /** True if a running VM must be frozen: if it cannot be, it is not copied. */
+  /** If true, a running VM that cannot be frozen is not copied. */
   mustFreeze: boolean
 }
 
@@ -258,7 +258,7 @@ export interface VmStatus {
   sshDestination: string
   /** '' if the VM has none. */
   publicAddress: string
-  /** The time until the next inspection makes sense, if the engine knows it. */
+  /** How long to wait before inspecting the VM again, if the engine knows. */
   etaMs?: number
   /** The generation of the rules that apply. If newer rules exist, the reconciler applies them. */
   firewallGeneration: number
@@ -311,7 +311,7 @@ export interface GpuReport {
   isClean: boolean
   /** The result of the host's check of the GPU; undefined if the host cannot check it. */
   check?: GpuCheck
-  /** Errors that the host itself has seen, with their times in ISO 8601. */
+  /** XID errors that the host itself has detected, with their times in ISO 8601. */
   xids?: { xid: number; at: string }[]
 }
 
@@ -339,8 +339,8 @@ export class EngineError extends Error {
 
 /**
  * The inventory cannot be read, but this engine's control plane can fail while its hosts keep running. The
- * hosts keep their state for at most `toleranceMs` after the last inventory. Any other error of an inventory
- * means that the hosts do not respond.
+ * hosts keep their state for at most `toleranceMs` after the last inventory. Any other inventory error means
+ * that the hosts do not respond.
  */
 export class EngineUnreadable extends EngineError {
   readonly toleranceMs: number

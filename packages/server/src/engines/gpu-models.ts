@@ -8,7 +8,7 @@ const shares = Object.values(families)
  */
 export const modelByPciId = new Map<string, string>(shares.map(({ pciId, model }) => [pciId, model]))
 
-/** The largest numbers of cores and of GB of memory that any VM type has for each of its GPUs. */
+/** The most cores and the most memory per GPU of any VM type. */
 export const largestShare = {
   cpuCores: Math.max(...shares.map(({ cpuCores }) => cpuCores)),
   memoryGb: Math.max(...shares.map(({ memoryGb }) => memoryGb)),

@@ -70,7 +70,7 @@ export async function changeHost(
   return readHost(tx, id)
 }
 
-/** Closes the host for new VMs, and emits an event for every tenant with VMs on it. */
+/** Closes the host to new VMs, and emits an event for every tenant with VMs on it. */
 export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   if (!(await startDraining(tx, id))) throw notFound('host')
   await dropHolds(tx, [id])

@@ -35,7 +35,7 @@ async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
 
 const catalogueMaxAgeMs = 1_000
 
-/** Caches the public catalogue, so that requests without an account do not each load the database. */
+/** Caches the public catalogue, so that not every request without an account queries the database. */
 export class Catalogue {
   readonly #db: Queryable
   #rows: Promise<CatalogueItem[]> | undefined

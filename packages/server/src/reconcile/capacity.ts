@@ -87,8 +87,8 @@ export class CapacityQueue {
     const standing = request && (await findBlockConditions(database, { id, location: request.location }))
     if (!request?.due_at || !standing) return
     if (request.state === 'held') {
-      // With an operation, the group did not boot and is still being removed after the time of a hold, so
-      // other requests get the GPUs.
+      // If the request has an operation, its group did not boot and is still being removed after the time of
+      // a hold, so other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
       if (standing.is_hold_over) return this.#lapse(request)
@@ -143,7 +143,10 @@ export class CapacityQueue {
     }
   }
 
-  /** Quota, budget and addresses may become available again, so the request waits for them. It fails for any other reason. */
+  /**
+   * Quota, budget and addresses may become available again, so the request waits for them. Any other error
+   * ends the request.
+   */
   async #fail(request: RequestRow, { code, message }: Failure): Promise<void> {
     if (code === 'quota_exceeded') return this.#passOn(request, { reason: 'quota', until: null })
     if (code === 'out_of_stock') return this.#passOn(request, otherShortage)

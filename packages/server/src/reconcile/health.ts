@@ -127,8 +127,8 @@ export async function replaceUnhealthyVms({ database, log }: Services, location:
 }
 
 /**
- * Resumes billing of VMs whose GPU is back, whose pause has lasted a day, or that could have been given other
- * GPUs for an hour.
+ * Resumes billing of VMs whose GPU is back, whose pause has lasted a day, or for which other GPUs have been
+ * available for an hour.
  */
 export async function resumeBills({ database }: Services, location: string): Promise<void> {
   for (const { id } of await listPausedVms(database, location))

@@ -26,7 +26,7 @@ import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
 /** The time limit for an engine to report one batch. */
 const stallMs = 20_000
-/** The time limit of one inspection. After it, lost hosts are marked. */
+/** The time limit of one inspection; after that, lost hosts are marked. */
 const passMs = 300_000
 const hostsPerBatch = 500
 const maxProblemLength = 500
@@ -176,8 +176,7 @@ const problemOf = (error: unknown): string =>
     : 'The inspection failed; see the log.'
 
 /**
- * Returns at most `limit` items. A `for await` loop would wait for a generator that hangs when the loop is
- * left.
+ * Returns at most `limit` items. A `for await` loop that ends early would wait for a generator that hangs.
  */
 async function nextOf<T>(source: AsyncIterator<T>, limit: number): Promise<T[]> {
   const items: T[] = []

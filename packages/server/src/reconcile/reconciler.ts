@@ -32,7 +32,7 @@ const groupMs = 30_000
 const sampleMs = 55_000
 const packMs = 300_000
 /**
- * The pause between two inventories of a simulated location, where hosts change only by our own calls.
+ * The pause between two inventories of a simulated location, where hosts change only through our own calls.
  * Together with the time between two reads of due work, it is shorter than the time after which a location
  * counts as unserved.
  */

@@ -6,7 +6,7 @@ import { system } from '../store/events/events.ts'
 
 const batch = 100
 
-/** Stops the VMs of organizations whose suspension includes this, even VMs that are started later. */
+/** Stops the VMs of organizations whose suspension includes stopping VMs, even VMs that are started later. */
 export async function stopSuspendedVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id } of await listVmsOfSuspendedOrganizations(database, batch))
     await database

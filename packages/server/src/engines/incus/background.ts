@@ -48,8 +48,7 @@ export class BackgroundWork {
   }
 
   /**
-   * Returns whether Incus is working on an object with this name. For work that another process may have
-   * started.
+   * Returns whether Incus is working on an object with this name, even if another process started the work.
    */
   async isRunning(name: string, signal: AbortSignal): Promise<boolean> {
     const query = { recursion: '1' }

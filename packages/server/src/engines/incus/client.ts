@@ -61,7 +61,7 @@ interface Upload {
   content: () => AsyncIterable<Buffer>
 }
 
-/** An object with its ETag, which makes a change of the object conditional. */
+/** An object with its ETag, for conditional changes. */
 interface Tagged<T> {
   value: T
   etag: string

@@ -98,7 +98,7 @@ export class IncusEngine implements Engine {
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
-  /** Until Incus has reported whether it is a cluster, several URLs are taken to mean that it is one. */
+  /** Until Incus has reported whether it is a cluster, several URLs mean that it probably is. */
   #isCluster: boolean
   #preparation: Promise<unknown> | null = null
   #cleanupAtMs = 0
@@ -146,8 +146,8 @@ export class IncusEngine implements Engine {
   }
 
   /**
-   * Reads data of the whole cluster. If the cluster does not respond, throws `EngineUnreadable`, because its
-   * hosts may still be running.
+   * Reads data about the whole cluster. If the cluster does not respond, throws `EngineUnreadable`, because
+   * its hosts may still be running.
    */
   async #readCluster<T>(signal: AbortSignal, read: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
@@ -345,7 +345,7 @@ export class IncusEngine implements Engine {
     await Promise.all([this.#events.close(), this.#ctx.client.close()])
   }
 
-  /** Waits for the guest to respond, because Incus reports only that it was started. */
+  /** Checks in the background until the guest responds, because Incus reports only that it was started. */
   #watchBoot(vm: VmRef): void {
     if (this.#booting.has(vm.id)) return
     this.#booting.add(vm.id)

@@ -44,8 +44,8 @@ function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' |
     rules
       .filter((rule) => rule.direction === direction)
       .flatMap((rule) => {
-        // The receiver's rules decide about traffic between guests of one bridge, but Incus applies the first
-        // allow rule, which could be the sender's. So the sender's allow rules exclude the subnet.
+        // Traffic between guests of one bridge must depend on the receiver's rules, but Incus applies the
+        // first allow rule, which could be the sender's. So the sender's allow rules exclude the subnet.
         const isAllowedOut = direction === 'egress' && rule.action === 'allow'
         const peers = isAllowedOut
           ? rule.peers.flatMap((peer) => blocksOutside(parseCidr(peer), parseCidr(vm.subnetCidr)))

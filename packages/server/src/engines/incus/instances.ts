@@ -26,8 +26,8 @@ export const marks = {
 } as const
 
 /**
- * `shut` means off with the gate closed; `stopping` means that the instance has yet to stop, and `asked` that Incus has also
- * accepted the request to shut down the guest.
+ * `shut` means off with the gate closed. `stopping` means that the instance has not stopped yet, and `asked`
+ * that Incus has also accepted the request to shut down the guest.
  */
 export type Goal = 'shut' | 'on' | 'stopping' | 'asked'
 

@@ -282,7 +282,7 @@ export async function rewriteForward(
   await inTurn(bridge, vm.host, () => ctx.client.change('PUT', path, { config, ports: [] }, options))
 }
 
-/** Removes the forwards of a VM that has no instance any more, and returns the names of all our networks. */
+/** Removes the forwards of a VM that no longer has an instance, and returns the names of all our networks. */
 export async function removeOrphanForwards(
   ctx: IncusContext,
   vm: { id: string; host: string },

@@ -97,9 +97,11 @@ export async function start(ctx: IncusContext, vmId: string, check: Check, call:
     if (!now) throw removedDuringCreation(vmId)
     if (isOn(now)) return
     if (saysNoTrafficControl(error))
-      throw new EngineError('rejected', `${now.location} cannot limit the network of VMs: ${limitsAdvice}`, {
-        cause: error,
-      })
+      throw new EngineError(
+        'rejected',
+        `${now.location} cannot limit the bandwidth of VMs: ${limitsAdvice}`,
+        { cause: error },
+      )
     // The instance exists, so what is missing is the start operation.
     throw error.kind === 'missing' ? new EngineError('unavailable', `Incus lost the start of ${vmId}`) : error
   })

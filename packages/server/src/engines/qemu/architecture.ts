@@ -1,6 +1,6 @@
 import { EngineError } from '../engine.ts'
 
-/** What depends on the CPU architecture of a host. A guest always has its host's architecture. */
+/** Properties that depend on the host's CPU architecture. A guest always has the architecture of its host. */
 export interface Architecture {
   name: 'x86_64' | 'aarch64'
   debianName: 'amd64' | 'arm64'

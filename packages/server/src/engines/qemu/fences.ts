@@ -29,7 +29,7 @@ export class Fences {
     return (await this.#read(id)).generation
   }
 
-  /** Throws `stale` for an older generation, and if a `make` has the generation that removed the object. */
+  /** Throws `stale` for an older generation, and for a `make` with the generation that removed the object. */
   async check(id: string, generation: number, purpose: 'make' | 'change' | 'remove'): Promise<void> {
     const fence = await this.#read(id)
     if (generation < fence.generation) throw staleCall(id, generation, fence.generation)

@@ -3,7 +3,7 @@ import { access, type FileHandle, open, readFile, rename, rm, stat } from 'node:
 import { dirname } from 'node:path'
 import { EngineError } from '../engine.ts'
 
-/** After a power failure, the file has either its old or its new content, never a part of it. */
+/** After a power failure, the file has either its complete old or its complete new content. */
 export async function writeAtomically(file: string, content: string | Buffer): Promise<void> {
   const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`
   try {

@@ -68,11 +68,11 @@ export class Monitor {
     if (this.#bootsWatched.has(id) || this.#stop.signal.aborted) return
     this.#bootsWatched.add(id)
     void this.#followBoot(id)
-      .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'watching a VM boot failed'))
+      .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'failed to watch a VM boot'))
       .finally(() => this.#bootsWatched.delete(id))
   }
 
-  /** Longer when many guests are booting, because each of them then takes longer. */
+  /** Grows with the number of guests that are booting, because each of them then takes longer. */
   pollIntervalMs(): number {
     return pollMs * Math.max(1, this.#bootsWatched.size)
   }
@@ -128,7 +128,7 @@ export class Monitor {
         })
       } catch (error) {
         if (this.#stop.signal.aborted) return
-        this.#ctx.options.log.warn({ vmId: id, err: error }, 'checking a VM failed')
+        this.#ctx.options.log.warn({ vmId: id, err: error }, 'failed to check a VM')
       }
     }
   }
@@ -185,7 +185,7 @@ export class Monitor {
     })
   }
 
-  /** Thaws a guest whose server died during a copy, while the guest was frozen. */
+  /** Thaws a guest that stayed frozen because the server died during a copy. */
   async #thaw(id: string): Promise<void> {
     if (await pathExists(this.#ctx.records.frozen(id)))
       await this.#locked(id, () => thawIfOverdue(this.#ctx, id))

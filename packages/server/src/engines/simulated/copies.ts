@@ -10,7 +10,7 @@ import {
   type VmRef,
 } from '../engine.ts'
 
-/** A simulated copy uses one part in this many of the disk's size. */
+/** The size of a simulated copy is the size of the disk divided by this number. */
 const simulatedFill = 8
 
 type Consistency = NonNullable<CaptureStatus['result']>['consistency']

@@ -13,8 +13,8 @@ const idleWatts = 35
 const hourS = 3_600
 
 /**
- * The current load of a simulated VM. It rises and falls in the course of an hour, unless a lever of `--dev`
- * set another load.
+ * The current load of a simulated VM. It rises and falls once an hour, unless a lever of `--dev` set another
+ * load.
  */
 export function simulatedSample(vm: RunningVm): VmSample {
   const phase = Number.parseInt(vm.id.slice(-4), 16) / 0xffff

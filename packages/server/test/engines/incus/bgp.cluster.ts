@@ -74,7 +74,7 @@ test('the route of a public address follows its VM from member to member, as doc
     await retrying(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
     await eventually(async () => (await nextHop()) === member.address, patienceMs)
     await eventually(async () => (await doctor()).verdict === 'ok', patienceMs)
-    expect((await doctor()).text).toBe(`public addresses answer: ${publicAddress} on ${member.name}`)
+    expect((await doctor()).text).toBe(`public addresses respond: ${publicAddress} on ${member.name}`)
     await retrying(() => engine.removeVm(spec, at(2)))
     await eventually(async () => (await nextHop()) === undefined, patienceMs)
   }
@@ -85,7 +85,7 @@ test('the route of a public address follows its VM from member to member, as doc
   await retrying(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
   expect(await doctor()).toMatchObject({
     verdict: 'warning',
-    text: `no answer at port 22 of ${publicAddress} on m1`,
+    text: `no response on port 22 of ${publicAddress} on m1`,
   })
   await retrying(() => engine.removeVm(spec, at(2)))
 })

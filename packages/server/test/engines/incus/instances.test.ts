@@ -162,7 +162,7 @@ test('a start on a kernel that cannot limit the network is refused immediately, 
   incus.recorded.set('/1.0/operations/1/wait', { status_code: 400, err })
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
     kind: 'rejected',
-    message: expect.stringMatching(/^m1 cannot limit the network of VMs: load .* network_limits = false/),
+    message: expect.stringMatching(/^m1 cannot limit the bandwidth of VMs: load .* network_limits = false/),
   })
 })
 

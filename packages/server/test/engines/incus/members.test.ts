@@ -72,7 +72,7 @@ test('a member whose kernel cannot limit the network of VMs is closed, unless th
   expect([host?.name, others]).toEqual(['unable', []])
   expect(host?.capabilities.problems).toEqual([
     expect.stringMatching(
-      /cannot limit the network of VMs: load the kernel modules .* network_limits = false/,
+      /cannot limit the bandwidth of VMs: load the kernel modules .* network_limits = false/,
     ),
   ])
   expect(await closed(marked, false)).toEqual([])

@@ -185,8 +185,8 @@ async function ensureBridge(
 }
 
 /**
- * Removes a bridge whose guests are all removed. An instance that still uses it loses its network, but it has
- * no rules that allow traffic either.
+ * Removes a bridge that no guest uses any more. An instance that is still connected to it has no rules that
+ * would allow traffic.
  */
 async function removeBridge(bridge: string): Promise<void> {
   await run('ip', ['link', 'delete', tunnelOf(bridge)]).catch(() => {})

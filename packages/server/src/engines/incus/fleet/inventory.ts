@@ -139,7 +139,7 @@ const unreachableReport = (name: string, status: string): HostReport => ({
   capabilities: { not_enforced: [`the member is ${status.toLowerCase()}`] },
 })
 
-/** Test containers share one machine, so the reported cores and memory follow from the declared GPUs. */
+/** Test containers share one machine, so the reported cores and memory are derived from the declared GPUs. */
 function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number } | object {
   const gpuCount = ctx.config.gpus.reduce((sum, { count }) => sum + count, 0)
   if (gpuCount === 0) return {}
@@ -183,7 +183,7 @@ const lacksAgent = ({ config }: Member, { hasOvn, hasAgents }: Networking) =>
 
 const limitsProblem = (ctx: IncusContext, member: Member, { hasOvn }: Networking): string[] =>
   lacksLimits(ctx, member, hasOvn)
-    ? [`accepts no new VMs: the kernel cannot limit the network of VMs: ${limitsAdvice}`]
+    ? [`accepts no new VMs: the kernel cannot limit the bandwidth of VMs: ${limitsAdvice}`]
     : []
 
 const isAccepting = (ctx: IncusContext, member: Member, networking: Networking) =>

@@ -7,7 +7,7 @@ import { type Resources, readResources } from './resources.ts'
 
 /** Events report changes. A full read at this interval covers events that were lost. */
 const fullReadMs = 60_000
-/** Hardware changes only with a reboot, after which the member has another status for a while. */
+/** Hardware changes only with a reboot, during which the member has another status. */
 const resourcesMs = 600_000
 /**
  * Together with the other reads of an inventory, this is less than the time that an inventory has for one
@@ -50,7 +50,7 @@ export class Survey {
     this.#hasChanges = true
   }
 
-  /** Returns true if nothing except the members has to be read. */
+  /** Returns true if only the members have to be read again. */
   isCurrent(members: Member[]): boolean {
     const isRecent = performance.now() - this.#readAtMs < fullReadMs
     return isRecent && !this.#hasChanges && this.#isFollowing() && this.#members === textOf(members)

@@ -52,11 +52,11 @@ function urlFinding(config: IncusConfig, url: string): Promise<Finding> {
       () => null,
       (error: Error) => error,
     )
-    if (!failed) return ok(`URL ${url}`, 'answers')
+    if (!failed) return ok(`URL ${url}`, 'responds')
     const { message } = (failed.cause ?? failed) as Error
     return missing(
       `URL ${url}`,
-      `does not answer: ${message}`,
+      `does not respond: ${message}`,
       adviceOf(failed) || 'run systemctl status incus there',
     )
   })
@@ -83,7 +83,7 @@ async function serverFindings(
   const project = await projectFinding(ctx, signal)
   const uplink = await findUplink(ctx, signal)
   return [
-    ok('daemon', `Incus answers at ${address}`),
+    ok('daemon', `Incus responds at ${address}`),
     versionFinding(info),
     guestsFinding(ctx, info),
     project,
@@ -103,8 +103,8 @@ async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]
   if (!networkLimits || process.getuid?.() !== 0) return []
   return [
     (await canLimitNetwork())
-      ? ok('network limits', 'the kernel can limit the network of VMs')
-      : missing('network limits', 'the kernel of this machine cannot limit the network of VMs', limitsAdvice),
+      ? ok('network limits', 'the kernel can limit the bandwidth of VMs')
+      : missing('network limits', "this machine's kernel cannot limit the bandwidth of VMs", limitsAdvice),
   ]
 }
 

@@ -26,7 +26,7 @@ export async function filterBetweenGuests(): Promise<void> {
 }
 
 /**
- * Records in Incus that this machine filters this traffic, and whether it can limit the network of VMs. All
+ * Records in Incus that this machine filters this traffic, and whether it can limit the bandwidth of VMs. All
  * Slipway services that use this Incus read the record.
  */
 export async function markKernel(

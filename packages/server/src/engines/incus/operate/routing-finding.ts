@@ -44,10 +44,10 @@ export async function routingFinding(
     list.map(({ member, address }) => `${address} on ${member}`).join(', ')
   const silent = tried.filter(({ isReached }) => !isReached)
   if (tried.length === 0) return ok('routing', 'not checked: no running VM has a public address')
-  if (silent.length === 0) return ok('routing', `public addresses answer: ${describe(tried)}`)
+  if (silent.length === 0) return ok('routing', `public addresses respond: ${describe(tried)}`)
   return warning(
     'routing',
-    `no answer at port ${sshPort} of ${describe(silent)}`,
+    `no response on port ${sshPort} of ${describe(silent)}`,
     'check that a firewall rule of the VM allows it, and that the address is routed to the member (docs/operate/incus.md, "Routing of public addresses")',
   )
 }

@@ -36,7 +36,7 @@ export function guestsFinding(ctx: IncusContext, { environment }: ServerInfo): F
     : missing(
         'guests',
         `virtual machines are not supported here (only ${environment.driver})`,
-        'enable virtualisation in the firmware, so that /dev/kvm exists',
+        'enable virtualization in the firmware, so that /dev/kvm exists',
         'apt-get install incus qemu-system-x86 ovmf; modprobe vhost_vsock; systemctl restart incus',
       )
 }
@@ -220,7 +220,7 @@ async function memberFinding(
   if (hasAgents && !hasOvn && !agentReportOf(member.config))
     return missing(step, 'accepts no VMs: this member has no agent, but other members have one', agentCommand)
   if (lacksLimits(ctx, member, hasOvn))
-    return missing(step, 'accepts no VMs: its kernel cannot limit their network', limitsAdvice)
+    return missing(step, 'accepts no VMs: its kernel cannot limit their bandwidth', limitsAdvice)
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(

@@ -60,7 +60,7 @@ function tarOf(name: string, text: string): Buffer {
   header.write(name, 0)
   header.write(`${octal(0o644, 7)}${octal(0, 7)}${octal(0, 7)}`, 100)
   header.write(`${octal(content.length, 11)}${octal(creationDate, 11)}`, 124)
-  // The checksum field counts as spaces.
+  // In the checksum, the checksum field itself counts as spaces.
   header.write(' '.repeat(8), 148)
   header.write('0', 156)
   header.write('ustar\x0000', 257)

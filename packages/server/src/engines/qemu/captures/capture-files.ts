@@ -22,7 +22,7 @@ export interface CaptureRecord {
   sizeGib: number
   /** The running VM whose QEMU is making a backup; null once the backup is done, or if none was needed. */
   vmId: string | null
-  /** The source of `imageFile`. */
+  /** What `imageFile` is copied from. */
   from: CopySource
   result: Result | null
 }

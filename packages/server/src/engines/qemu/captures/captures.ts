@@ -48,7 +48,7 @@ async function collectBackup(
     if (!(await isBackupComplete(ctx, started.vmId, id))) return null
     await rename(targetFile(ctx, started.vmId, id), backup)
   }
-  // This fails if QEMU has exited, which also released the backup.
+  // If QEMU has exited, this fails, but the exit has already released the backup.
   await releaseBackup(ctx, started.vmId, id).catch(() => {})
   const collected = { ...started, vmId: null, from: { file: backup, base: null } }
   await ctx.captures.write(id, collected)

@@ -23,7 +23,7 @@ const maxBytes = 256 * 1024
 
 interface Step {
   send: Buffer
-  /** `stranger` also if the server does not prove any key. */
+  /** `stranger` is also the verdict if the server does not prove any key. */
   verdict?: 'proven' | 'stranger'
 }
 

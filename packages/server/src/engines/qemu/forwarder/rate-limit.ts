@@ -1,7 +1,7 @@
 /**
- * The length of a burst: bytes worth this much time may pass without waiting. On a busy machine, a process
- * wakes up tens of milliseconds late. With a smaller burst, that time would be lost, and a guest could not
- * reach its limit.
+ * The length of a burst: this many milliseconds' worth of bytes may pass without waiting. On a busy machine,
+ * a process wakes up tens of milliseconds late. With a smaller burst, that time would be lost, and a guest
+ * could not reach its limit.
  */
 const burstMs = 50
 

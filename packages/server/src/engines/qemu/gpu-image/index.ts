@@ -60,9 +60,9 @@ export async function buildGpuImage(options: GpuImageOptions, progress: Progress
     begin(`installing Debian ${options.suite}${recipe.hasDriver ? ' and compiling the NVIDIA driver' : ''}`)
     const tarball = join(workDir, 'root.tar')
     await installSystem(tarball, sources, recipe, options, arch)
-    begin('making the file system')
+    begin('creating the file system')
     const { rootMib, versions } = await makeFileSystem(workDir, tarball)
-    begin('making the disk')
+    begin('creating the disk')
     const made = `${options.output}.tmp`
     const parts = { efiProgram: join(workDir, 'grub.efi'), rootFileSystem: join(workDir, 'rootfs'), rootMib }
     await makeUefiDisk(made, parts, workDir)

@@ -11,7 +11,7 @@ export interface Mirrors {
   security: string
 }
 
-/** Uses the machine's apt mirrors for those that are not given. */
+/** Uses the machine's own apt mirror for each mirror that is not given. */
 export async function chooseMirrors(given: Partial<Mirrors>): Promise<Mirrors> {
   const targets = await run('apt-get', ['indextargets', '--format', '$(LABEL)|$(SITE)']).catch(() => '')
   const siteOf = (label: string) =>

@@ -96,8 +96,8 @@ async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
 const noDevice = 0xffff
 
 /**
- * Reads the vendor id from the configuration space, because this asks the device itself; the file `vendor`
- * has the kernel's cached copy.
+ * Reads the vendor id from the configuration space, which comes from the device itself; the file `vendor` is
+ * the kernel's cached copy.
  */
 async function checkGpu(folder: string): Promise<GpuCheck> {
   const config = await readFile(join(folder, 'config')).catch(() => Buffer.alloc(0))

@@ -77,8 +77,8 @@ export async function describeImage(
 
 /**
  * Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. With
- * `mayReferToBase`, the header may name a base image, as in an OS disk; the caller must then name the base
- * itself.
+ * `mayReferToBase`, the header may name a base image, as in an OS disk; the caller must then specify the base
+ * explicitly.
  */
 export async function describeFile(
   file: string,

@@ -61,7 +61,7 @@ export async function buildMiniGuest(dataDir: string, progress: Progress): Promi
     begin(`packing the initramfs for Linux ${kernelVersion}`)
     const initrd = gzipSync(cpioArchive(await initramfsTree(unpacked, kernelVersion)), { level: 6 })
     const kernel = await readFile(join(unpacked, 'boot', `vmlinuz-${kernelVersion}`))
-    begin('making the OS disk')
+    begin('creating the OS disk')
     const osDisk = join(workDir, 'os.qcow2')
     await makeOsDisk(osDisk, await rootTree(unpacked, arch), osDiskGib, workDir)
     const source = await install(dataDir, arch, kernelVersion, kernel, initrd, osDisk)

@@ -91,7 +91,7 @@ export async function exitCode(vmDir: string): Promise<number | null> {
   return text === null ? null : Number(text.trim())
 }
 
-/** Waits for the exit code, which the keeper, if it is alive, records a moment after QEMU has exited. */
+/** Waits for the exit code while the keeper is alive, which records it a moment after QEMU has exited. */
 export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
   while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {
