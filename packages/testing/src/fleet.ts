@@ -2,7 +2,7 @@ import { loadConfig } from '@slipway/server/config/index.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
 import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
-import { applyNews, findNews } from '@slipway/server/reconcile/host-reports.ts'
+import { applyChangedReports, findChangedReports } from '@slipway/server/reconcile/host-reports.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
 /** The configuration of a start without a file and without environment variables. */
@@ -41,16 +41,16 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
   disks: [],
 })
 
-/** Applies the reports of hosts as the reconciler does. Returns how many were new. */
+/** Applies host reports as the reconciler does. Returns how many had changed. */
 export async function reportHosts(
   database: Database,
   location: string,
   reports: HostReport[],
   asked: { askedAt: Date | null; inspection: number } = { askedAt: null, inspection: 0 },
 ): Promise<number> {
-  const news = await findNews(database, location, reports, asked)
-  await applyNews(database, location, 'simulated', news, asked)
-  return news.length
+  const changed = await findChangedReports(database, location, reports, asked)
+  await applyChangedReports(database, location, 'simulated', changed, asked)
+  return changed.length
 }
 
 export const reportHost = (database: Database, location: string, report: HostReport) =>

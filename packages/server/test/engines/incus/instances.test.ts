@@ -83,7 +83,7 @@ test('the range of an unused network is free once the network is removed', async
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
   // Incus keeps it, as it does while a member is unavailable.
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
-    ...{ kind: 'unavailable', message: expect.stringContaining('not removed yet') },
+    ...{ kind: 'unavailable', message: expect.stringContaining('not been removed yet') },
   })
   incus.recorded.set('DELETE /1.0/networks/sw0123456789a', () => {
     incus.recorded.set('/1.0/networks', [])
