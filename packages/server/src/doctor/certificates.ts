@@ -53,7 +53,7 @@ function certificateFinding(certFile: string, keyFile: string, publicUrl: string
 async function publicFinding(publicUrl: string): Promise<Finding> {
   if (!publicUrl.startsWith('https:')) return ok(step, `not used by ${publicUrl}`)
   try {
-    const { certificate, distrust } = await shownCertificate(new URL(publicUrl))
+    const { certificate, distrust } = await servedCertificate(new URL(publicUrl))
     const advice = 'renew the certificate of the proxy'
     const problem = problemOf(certificate, `the certificate of ${publicUrl}`, publicUrl, advice)
     if (problem) return problem
@@ -74,7 +74,7 @@ async function publicFinding(publicUrl: string): Promise<Finding> {
 }
 
 /** Returns the certificate that clients get, and why it is not trusted; '' if it is trusted. */
-function shownCertificate({
+function servedCertificate({
   hostname,
   port,
 }: URL): Promise<{ certificate: X509Certificate; distrust: string }> {

@@ -23,8 +23,8 @@ export class ClockGuard {
     const askedAt = performance.now()
     const { ms, wentBackMs, sinceStepMs } = (await recordTime(database))!
     // The time between the two readings was at most this long. A delayed reading is not a jump.
-    const longestMs = performance.now() - (this.#earlier?.askedAt ?? Number.NEGATIVE_INFINITY)
-    const wentForwardMs = ms - (this.#earlier?.ms ?? ms) - longestMs
+    const elapsedMs = performance.now() - (this.#earlier?.askedAt ?? Number.NEGATIVE_INFINITY)
+    const wentForwardMs = ms - (this.#earlier?.ms ?? ms) - elapsedMs
     this.#earlier = { ms, askedAt }
     if (wentBackMs > 0) log.error({ ms: wentBackMs }, "PostgreSQL's clock jumped back")
     const isForwardStep = wentForwardMs >= alertMs

@@ -81,8 +81,8 @@ async function applyTogether(
   // Take this lock before the host locks, because its other holders may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
   const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt: asked.askedAt, silenceMs })
-  const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
-  const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
+  const downIds = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
+  const hostsBehind = downIds.length > 0 ? await findHostsBehind(tx, downIds) : new Set()
   const reportByName = new Map(changed.map((one) => [one.name, one]))
   const changes = hosts.map((host) => {
     const { report, fingerprint } = reportByName.get(host.name)!
@@ -117,7 +117,7 @@ function changeOf(
   const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
   const usableAt = new Map(usable.map((gpu) => [gpu.pciAddress, gpu]))
   const knownAt = new Map(known.map((gpu) => [gpu.pciAddress, gpu]))
-  const place = (pciAddress: string): ReportedGpu => {
+  const gpuAt = (pciAddress: string): ReportedGpu => {
     const knownGpu = knownAt.get(pciAddress) ?? null
     const reported = reportedAt.get(pciAddress)
     const { model, numaNode, iommuGroup } = reported ?? knownGpu!
@@ -142,8 +142,8 @@ function changeOf(
       ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
     },
     state: stateAfterReport(host, isKeptDown),
-    known: [...knownAt.keys()].map(place),
-    found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
+    known: [...knownAt.keys()].map(gpuAt),
+    found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(gpuAt),
   }
   const missingBefore = (host.capabilities.missing_gpus ?? []) as string[]
   const notices = missing

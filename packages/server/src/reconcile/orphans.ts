@@ -4,7 +4,7 @@ import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
 
 /** An object without a row may belong to a creation that has not been read yet, so it is kept for an hour. */
-const unknownMs = 3_600_000
+const keepUnknownMs = 3_600_000
 const removalMs = 60_000
 
 type Kind = 'vm' | 'disk' | 'capture'
@@ -72,7 +72,7 @@ export class Orphans {
     const { config, log } = this.#services
     const { restored } = config.operations
     const since = this.#seenSince.get(unknown.id)
-    if (since !== undefined) return restored || now - since < unknownMs
+    if (since !== undefined) return restored || now - since < keepUnknownMs
     this.#seenSince.set(unknown.id, now)
     log.warn(
       unknown,

@@ -1,7 +1,7 @@
 import type { IncusContext } from './context.ts'
 
 /** Enough time to copy the largest disk. */
-const longestMs = 6 * 3600 * 1000
+const maxMs = 6 * 3600 * 1000
 
 type State = 'none' | 'running' | 'done'
 
@@ -21,7 +21,7 @@ export class BackgroundWork {
   begin(id: string, run: (limits: { signal: AbortSignal; operationMs: number }) => Promise<void>): void {
     const entry: { state: State; error?: unknown } = { state: 'running' }
     this.#work.set(id, entry)
-    run({ signal: this.#closing.signal, operationMs: longestMs }).then(
+    run({ signal: this.#closing.signal, operationMs: maxMs }).then(
       () => {
         entry.state = 'done'
       },

@@ -91,7 +91,7 @@ const slowMs = 700
 const suspicionMs = 15_000
 const waitS = 10
 /** Incus may have to unpack a large image. */
-const longestOperationMs = 1_800_000
+const maxOperationMs = 1_800_000
 /** These errors mean that the member did not receive the request, so it can be sent to another one. */
 const notReceived = [
   'ECONNREFUSED',
@@ -238,7 +238,7 @@ export class IncusClient {
    */
   async #wait(operation: string, options: CallOptions): Promise<void> {
     const path = `${operation.split('?')[0]}/wait`
-    const { operationMs = longestOperationMs } = options
+    const { operationMs = maxOperationMs } = options
     const untilMs = performance.now() + operationMs
     do {
       const query = { timeout: String(waitS) }
