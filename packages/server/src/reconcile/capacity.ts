@@ -58,7 +58,9 @@ export class CapacityQueue {
           log.warn({ err, reservation: id }, 'reservation not processed'),
         )
       for (const { id } of requests)
-        await this.#process(id).catch((err) => log.warn({ err, request: id }, 'capacity request not processed'))
+        await this.#process(id).catch((err) =>
+          log.warn({ err, request: id }, 'capacity request not processed'),
+        )
       for (const queue of queues)
         await this.#maintain(queue).catch((err) => log.warn({ err, queue }, 'capacity queue not processed'))
     }
