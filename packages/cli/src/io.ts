@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { UsageError } from './errors/cli-error.ts'
 
-/** The streams and environment that one run of the CLI uses: those of the process, or a test's replacements. */
+/** The streams and the environment of one run of the CLI. Tests replace them. */
 export interface Io {
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: OutputStream
@@ -22,7 +22,7 @@ export const widthOf = ({ isTTY, columns }: OutputStream): number | undefined =>
 
 export const homeOf = (env: NodeJS.ProcessEnv): string => env.HOME || homedir()
 
-/** Reads a file that the user names; `-` is the standard input. */
+/** Reads a file; `-` means standard input. */
 export async function readTextFile(io: Io, path: string): Promise<string> {
   try {
     return path === '-' ? await text(io.stdin) : await readFile(resolve(io.cwd, path), 'utf8')

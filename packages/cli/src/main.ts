@@ -3,7 +3,7 @@ import { runProgram } from './program.ts'
 
 const { stdin, stdout, stderr, env } = process
 
-// It is not an error if a reader such as `| head` stops reading.
+// A reader such as `| head` may close the pipe early; that is not an error.
 stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.done)
   throw error
@@ -19,7 +19,7 @@ const io = {
   },
 }
 
-// No top-level await: the single executable is a CommonJS script, which cannot have one.
+// The single executable is a CommonJS script, which does not support top-level await.
 void runProgram(process.argv.slice(2), io).then((code) => {
   process.exitCode = code
 })

@@ -10,7 +10,7 @@ import { type Io, widthOf } from './io.ts'
 import { reportFailure } from './output/report.ts'
 import { version } from './version.ts'
 
-/** The width of the help text if the output is not a terminal. */
+/** Width of the help text if the output is not a terminal. */
 const plainWidth = 80
 
 /** Runs the command that was typed. */
@@ -121,7 +121,7 @@ function columnsHelp(columns: NonNullable<AnyCommand['columns']>): string {
   const names = (isExtra: boolean) =>
     columns.filter((column) => (column.isExtra ?? false) === isExtra).map(({ name }) => name)
   const extra = names(true)
-  return `Columns:\n  ${names(false).join(', ')}${extra.length > 0 ? `; with -o columns=… also ${extra.join(', ')}` : ''}\n`
+  return `Columns:\n  ${names(false).join(', ')}${extra.length > 0 ? `; only with -o columns=…: ${extra.join(', ')}` : ''}\n`
 }
 
 function configureHelp(node: Command): void {
@@ -143,8 +143,8 @@ async function parseAndRun(words: string[], io: Io): Promise<number> {
   const program = await buildProgram(words, async (spec, flags, input) => {
     exitCode = await runCommand(new Cli(flags, io), spec, input)
   })
-  // Collects what commander prints to standard error. It is written only as help for a command group without a subcommand;
-  // // `usageErrorOf` rewrites other errors.
+  // Collects what commander prints to standard error. It is printed only if a command group was called
+  // without a subcommand; `usageErrorOf` rewrites other errors.
   let help = ''
   forEachCommand(program, (node) => {
     node.configureOutput({
@@ -171,7 +171,7 @@ async function parseAndRun(words: string[], io: Io): Promise<number> {
 }
 
 /**
- * Runs a command and returns its exit code. Names of request fields in an error are replaced by the options that set them.
+ * Runs a command and returns its exit code. Names of request fields in an error are replaced with options.
  */
 async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<number> {
   try {
@@ -186,7 +186,7 @@ async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<nu
   }
 }
 
-/** Converts an error of commander to a full sentence, with its suggestion as a hint. */
+/** Converts a commander error to a full sentence, with its suggestion as a hint. */
 function usageErrorOf(error: CommanderError): UsageError {
   const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
   const suggestion = rest

@@ -42,25 +42,25 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
         ({ words, spec: leaf }) => `| [\`${words}\`](${fileOf(words)}) | ${cell(leaf.summary)} |`,
       )
       const title = isGroup(spec) ? `## ${spec.name}: ${spec.summary}` : `## ${spec.name}`
-      return [title, '', '| command | does |', '|---|---|', ...rows].join('\n')
+      return [title, '', '| command | description |', '|---|---|', ...rows].join('\n')
     })
   const text = [
-    '# The command line',
+    '# Command line',
     'Every command accepts `--help`; `slipway help vm create` shows the same text as `slipway vm create --help`. Options take precedence over environment variables, and environment variables over the current context. `ls`, `get`, `rm` and `logs` are aliases of `list`, `show`, `delete` and `log`.',
     '## Global options',
     optionTable(globalOptions),
     '## Exit codes',
     [
-      '| code | means |',
+      '| code | meaning |',
       '|---|---|',
-      '| 0 | done |',
-      '| 1 | an error |',
+      '| 0 | success |',
+      '| 1 | other error |',
       '| 2 | invalid command line: unknown word, value or column name |',
       '| 3 | not found |',
-      '| 4 | a conflict, or out of stock |',
+      '| 4 | conflict, or out of stock |',
       '| 5 | denied: no login, no permission, no payment method, no quota |',
       '| 124 | timed out while waiting; the operation continues |',
-      '| 130 | interrupted by Ctrl-C; operations that have begun continue |',
+      '| 130 | interrupted by Ctrl-C; operations that have started continue |',
     ].join('\n'),
     ...sections,
   ]
@@ -89,7 +89,7 @@ function commandPage({ words, spec }: Leaf): ReferencePage {
         ]
       : []),
     '## Examples',
-    `\`\`\`sh no-run: every line stands for itself\n${spec.examples.join('\n')}\n\`\`\``,
+    `\`\`\`sh no-run: each line is a separate example\n${spec.examples.join('\n')}\n\`\`\``,
     '[All commands](README.md)',
   ]
   return { file: fileOf(words), text: `${parts.join('\n\n')}\n` }

@@ -60,7 +60,7 @@ test('vm create says where there is stock, and which flags are missing', async (
   await slipway('vm', 'create', 'whole', ...whole)
   const none = await slipway('vm', 'create', 'next', ...whole)
   expect(none).toMatchObject({ code: 4, stdout: '' })
-  expect(none.stderr).toContain('It would fit in: us-east1-a')
+  expect(none.stderr).toContain('Available in: us-east1-a')
   const places = ['--location', 'eu-north1-a,us-east1-a']
   const elsewhere = await slipway('vm', 'create', 'next', ...whole, ...places)
   expect(elsewhere.stderr).toContain('a40.8x is out of stock in eu-north1-a; trying us-east1-a.')
@@ -223,7 +223,7 @@ test('vm delete needs --yes without a terminal, and then deletes the VM', async 
   expect(unsure).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'slipway: This command asks for confirmation. Add --yes.\n',
+    stderr: 'slipway: This command needs a confirmation. Add --yes.\n',
   })
   const sure = await slipway('vm', 'delete', 'train-7', '--yes', '--quiet')
   expect(sure).toEqual({ code: 0, stdout: '', stderr: '' })

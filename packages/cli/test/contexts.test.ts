@@ -28,7 +28,7 @@ test('in the folder of a local server, its credentials are used', async () => {
 test('login with a key creates a context that only its user can read', async () => {
   const login = await slipway('login', '--api-url', cli.server.api_url, '--access-key', cli.server.access_key)
   const prefix = cli.server.access_key.slice(0, 12)
-  const rights = 'write: reads and changes the VMs, disks, networks and firewall rules of the project'
+  const rights = 'write: can view and change the VMs, disks, networks and firewall rules of the project'
   expect(login).toEqual({
     code: 0,
     stdout: '',
@@ -47,7 +47,7 @@ test('login with a credentials file says that it also stores the operator key, a
   expect(code).toBe(0)
   const [access, operator] = [cli.server.access_key.slice(0, 12), cli.server.operator_key.slice(0, 12)]
   expect(stderr).toContain(`as access key ${access}, project default (write: reads and changes`)
-  expect(stderr).toContain(`It also stores the operator key ${operator} (operator: runs the service`)
+  expect(stderr).toContain(`It also stores the operator key ${operator} (operator: can use every`)
   const { stdout } = await slipway('whoami')
   expect(stdout).toMatch(
     new RegExp(`Caller +access key ${access}, from context local\nRole +write: reads and`),

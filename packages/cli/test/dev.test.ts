@@ -104,7 +104,7 @@ test('a type can be out of stock, a host and a VM can fail, and a payment can be
   expect((await json('dev', 'payments', 'declined')).state).toBe('declined')
   const refused = await slipway(...next, 'eu-north1-a')
   expect(refused).toMatchObject({ code: 5 })
-  expect((await slipway('dev', 'payments', 'lost')).stderr).toContain('Known: ')
+  expect((await slipway('dev', 'payments', 'lost')).stderr).toContain('Supported: ')
 })
 
 test('boots take the requested time', async () => {

@@ -67,12 +67,12 @@ test('a server that is too old for the command is reported as such', async () =>
   const { runExecutable } = await against(failure(404, 'not_found'), root({ version: '0.0.9' }))
   const { code, stderr } = await runExecutable('events')
   expect(code).toBe(3)
-  expect(stderr).toContain(`The server is Slipway 0.0.9, older than this command line (${version})`)
+  expect(stderr).toContain(`The server runs Slipway 0.0.9, which is older than this CLI (${version})`)
 })
 
 test('a server with another API version is reported with that version', async () => {
   const { run } = await against(failure(404, 'not_found'), root({ api_version: 'v0.2' }))
-  expect((await run('events')).stderr).toContain('The server speaks API v0.2, this command line v0.1.')
+  expect((await run('events')).stderr).toContain('The server uses API v0.2, but this CLI uses v0.1.')
 })
 
 test('a missing resource on a current server is reported as not found', async () => {
@@ -134,7 +134,7 @@ test('a key is sent only to the service it belongs to', async () => {
   const { server: other } = await against(empty)
   const refused = await slipway(['vm', 'list', '--api-url', other.url])
   expect(refused.code).toBe(2)
-  expect(refused.stderr).toContain('There is no credential for')
+  expect(refused.stderr).toContain('No credentials for')
   expect(other.requests).toHaveLength(0)
 })
 

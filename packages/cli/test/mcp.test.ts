@@ -67,7 +67,7 @@ test('tools can be limited to sets, and operations have one set of tools', async
   expect(names.filter((name) => name.includes('operation_get'))).toEqual(['operation_get'])
   const { code, stderr } = await cli.slipway('mcp', '--toolsets', 'machines')
   expect(code).toBe(2)
-  expect(stderr).toContain('Known: organizations, projects, catalogue, vms')
+  expect(stderr).toContain('Supported: organizations, projects, catalogue, vms')
 })
 
 test('tools that stop or delete resources are marked as destructive', async () => {
@@ -82,7 +82,7 @@ test('tools that stop or delete resources are marked as destructive', async () =
 test('tools for agents change nothing unless they are allowed to', async () => {
   const reader = await agent()
   expect(reader.names).not.toContain('vm_delete')
-  await expect(reader.call('vm_delete', { vm_id: 'train-7' })).rejects.toThrow('There is no tool vm_delete')
+  await expect(reader.call('vm_delete', { vm_id: 'train-7' })).rejects.toThrow('Unknown tool vm_delete')
   const writer = await agent('--allow-writes')
   const disk = { name: 'agents', size: '10GiB', location: 'us-east1-a' }
   const started = await writer.call('disk_create', disk)

@@ -41,22 +41,22 @@ test('a private key is rejected locally, and the public key next to it is used',
 
 test.each([
   [['vm', 'list', '--state', 'runing'], '--state cannot be “runing”.', 'Did you mean running?'],
-  [['vm', 'list', '--state', 'running,of'], '--state cannot be “of”.', 'Known: creating, running, '],
+  [['vm', 'list', '--state', 'running,of'], '--state cannot be “of”.', 'Supported: creating, running, '],
   [['vm', 'list', '--type', 'a40'], '--type cannot be “a40”.', 'a40.1x'],
   [
     ['vm', 'list', '--location', 'us-east1'],
     '--location must be one of us-east1-a, eu-north1-a',
     'us-east1-a?',
   ],
-  [['vm', 'list', '-o', 'columns=name,stat'], 'Unknown column stat.', 'Known: name, type, state, '],
-  [['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'], 'Unknown column nope.', 'Known: name, '],
+  [['vm', 'list', '-o', 'columns=name,stat'], 'Unknown column stat.', 'Supported: name, type, state, '],
+  [['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'], 'Unknown column nope.', 'Supported: name, '],
   [['usage', '--month', '2020-01', '-o', 'columns=product,nope'], 'Unknown column nope.', 'quantity, unit, '],
   [['events', '--type', 'vm.crashed', '-o', 'columns=nope'], 'Unknown column nope.', 'position'],
   [['operation', 'list', '--state', 'failed', '-o', 'columns=nope'], 'Unknown column nope.', 'operation_id'],
   [['offers', '--max-price', '0.01', '-o', 'columns=nope'], 'Unknown column nope.', 'usd_per_hour'],
   [['admin', 'operation', 'list', '-o', 'columns=nope'], 'Unknown column nope.', 'is_stuck'],
   [['admin', 'gpu', 'list', '--state', 'quarantined', '-o', 'columns=nope'], 'Unknown column nope.', 'host'],
-  [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'Unknown column stat.', 'Known: name, type, state, '],
+  [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'Unknown column stat.', 'Supported: name, type, state, '],
   [['events', '--type', 'vm.runing'], '--type cannot be “vm.runing”.', 'Did you mean vm.running?'],
   [['events', '--type', 'cats'], '--type cannot be “cats”.', 'vm.…'],
   [['operation', 'list', '--state', 'runing'], '--state cannot be “runing”.', 'in_progress'],
@@ -65,7 +65,7 @@ test.each([
   [
     ['vm', 'create', 'x', '--on-expiry', 'explode'],
     '--on-expiry cannot be “explode”.',
-    'Known: stop, delete',
+    'Supported: stop, delete',
   ],
 ])(
   'an unknown value is an error that lists the supported values: slipway %j',
@@ -148,6 +148,6 @@ test('without an SSH key, vm create says how to create or choose one', async () 
   expect(await slipway('vm', 'create', 'x', ...small)).toMatchObject({
     code: 2,
     stderr:
-      'slipway: There is no SSH key in ~/.ssh.\n  Make one with `ssh-keygen -t ed25519`, or name a public key with --ssh-key.\n',
+      'slipway: There is no SSH key in ~/.ssh.\n  Create one with `ssh-keygen -t ed25519`, or choose a public key with --ssh-key.\n',
   })
 })

@@ -173,7 +173,7 @@ describe('with the login of an owner', () => {
 
   test('whoami shows the user’s role in the organization of the project', async () => {
     expect((await asOwner('whoami')).stdout).toMatch(
-      /Role +owner: does everything in the organization\nProject +default \(/,
+      /Role +owner: can do everything in the organization\nProject +default \(/,
     )
   })
 

@@ -128,7 +128,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     const text = await narrow.see(/ended with 0/)
     expect(text).toMatch(/TYPE +LOCATION +AVAILABLE +\$\/HOUR +QUOTA LEFT\n/)
     expect(text).toMatch(/a100\.1x +us-east1-a +7 +\$1\.45 +\d+\n/)
-    expect(text.replaceAll('\n', ' ')).toContain('No room for gpus, cores, memory: widen the terminal')
+    expect(text.replaceAll('\n', ' ')).toContain('Hidden columns: gpus, cores, memory. Widen the terminal')
   })
 
   test('a command that waits too long exits with 124 and says how to continue', async () => {
@@ -136,7 +136,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     const words = ['vm', 'create', 'slow', '--type', 'a40.1x', '--location', 'us-east1-a', '--timeout', '1s']
     const { code, stderr } = await runAs(words, { env })
     expect(code).toBe(124)
-    expect(stderr).toMatch(/Wait on with `slipway operation wait [0-9a-f-]{36}`\./)
+    expect(stderr).toMatch(/To continue waiting, run `slipway operation wait [0-9a-f-]{36}`\./)
     const id = /wait ([0-9a-f-]{36})/.exec(stderr)?.[1] ?? ''
     await letBoot()
     expect((await runAs(['operation', 'wait', id], { env })).code).toBe(0)
@@ -152,7 +152,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect(end).toContain('… Creating left')
     expect(end).not.toContain('✗')
     expect(end).toMatch(
-      /Creating left continues in the service\.\n +To follow the operation, run `slipway operation wait/,
+      /Stopped waiting\. The operation continues: Creating left\.\n +To follow the operation, run `slipway operation wait/,
     )
     await letBoot()
     const [, id = ''] = /`slipway vm delete ([0-9a-f-]{36})`/.exec(end) ?? []
@@ -173,7 +173,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     const fresh = openTerminal({ folder: home, env: clean, columns: 90 })
     terminals.push(fresh)
     fresh.run('login')
-    await fresh.see(/Address of the service/)
+    await fresh.see(/URL of the service/)
     fresh.press('C-u')
     fresh.type(server.api_url)
     fresh.press('Enter')

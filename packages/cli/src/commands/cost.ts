@@ -22,7 +22,7 @@ export const cost = command<{ org?: string | true }>({
         ['Now', `${usd(usd_per_hour)} per hour`],
         ['Today', usd(today_usd)],
         ['Month to date', usd(month_to_date_usd)],
-        ['Estimate to month’s end', usd(forecast_usd)],
+        ['Forecast for this month', usd(forecast_usd)],
         ['Last month', usd(last_month_usd)],
         ['As of', as_of],
       ],

@@ -4,16 +4,16 @@ import type { Cli } from '../core/cli.ts'
 export type Caller = RouteResponse<'rootGet'>['caller']
 
 const rights: Record<string, string> = {
-  read: 'reads the project',
-  write: 'reads and changes the VMs, disks, networks and firewall rules of the project',
-  viewer: 'reads the projects of the organization',
-  member: 'reads and changes the VMs, disks, networks and firewall rules of the organization',
-  admin: 'does what a member does, and manages projects, keys, webhooks and budgets',
-  owner: 'does everything in the organization',
-  operator: 'runs the service; may use every `slipway admin` command',
+  read: 'can view the project',
+  write: 'can view and change the VMs, disks, networks and firewall rules of the project',
+  viewer: 'can view the projects of the organization',
+  member: 'can view and change the VMs, disks, networks and firewall rules of the organization',
+  admin: 'can do what a member can, and manage projects, keys, webhooks and budgets',
+  owner: 'can do everything in the organization',
+  operator: 'can use every `slipway admin` command',
 }
 
-/** Returns a role with what it allows. */
+/** Returns a role with a description of its rights. */
 export const roleText = (role: string): string => (rights[role] ? `${role}: ${rights[role]}` : role || '-')
 
 /** Returns the name of a caller. A key is identified by the beginning of its secret. */

@@ -1,6 +1,6 @@
 import type { CommandTree } from '../core/command.ts'
 
-/** The order here is the order of help, completion and the reference. */
+/** Help, completion and the reference list the commands in this order. */
 export const commands: CommandTree = {
   login: async () => (await import('./login.ts')).login,
   logout: async () => (await import('./logout.ts')).logout,

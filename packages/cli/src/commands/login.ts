@@ -26,7 +26,7 @@ export const login = command<LoginInput>({
   summary: 'log in and save the login as a context',
   details:
     'Logs in with an access key (--access-key), with an e-mail and a password, or with the credentials file of a local ' +
-    'server. The operator key in that file is stored as well, for `slipway admin`. ' +
+    'server. The operator key in that file is also saved, for `slipway admin`. ' +
     'On a terminal, the command asks for missing values. Contexts are stored in ~/.config/slipway/contexts.json, which only you can read.',
   options: [
     {
@@ -37,8 +37,8 @@ export const login = command<LoginInput>({
     },
     { flags: '--email <email>', description: 'log in with a password' },
     { flags: '--password-stdin', description: 'read the password from standard input' },
-    { flags: '--totp <code>', description: 'code of the second factor, or a recovery code' },
-    { flags: '--credentials <file>', description: 'a credentials.json of a local server', complete: 'file' },
+    { flags: '--totp <code>', description: 'two-factor code, or a recovery code' },
+    { flags: '--credentials <file>', description: 'credentials.json of a local server', complete: 'file' },
   ],
   examples: [
     'slipway login',
@@ -58,7 +58,7 @@ export const login = command<LoginInput>({
   },
 })
 
-/** Returns lines about the identity that commands now use, one for each stored credential. */
+/** Describes the identities that commands now use, one line for each stored credential. */
 async function identityLines({ api_url, ...context }: Context): Promise<string[]> {
   const callerOf = async (token: string) => (await clientOf(api_url, token).rootGet()).caller
   const { access_key, operator_key, session, project_name } = context
@@ -78,7 +78,7 @@ async function identityLines({ api_url, ...context }: Context): Promise<string[]
   return lines
 }
 
-/** Stores the name of the project with its id, so that lists of contexts can show it. */
+/** Adds the name of the project, so that lists of contexts can show it. */
 async function withProjectName(context: Context): Promise<Context> {
   const token = context.access_key ?? context.session?.accessToken
   if (!isUuid(context.project) || !token) return context
@@ -96,17 +96,17 @@ async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
     return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input), input.totp)
   if (!cli.isInteractive)
     throw new UsageError('No credential given. Use --access-key, --email or --credentials.')
-  const way = await askChoice(cli, 'How do you want to log in?', [
+  const method = await askChoice(cli, 'How do you want to log in?', [
     { value: 'key', label: 'Access key', hint: 'from the console, under Access keys' },
     { value: 'password', label: 'E-mail and password' },
   ])
-  if (way === 'key') return contextOfKey(cli, api_url, await askSecret(cli, 'Access key'))
+  if (method === 'key') return contextOfKey(cli, api_url, await askSecret(cli, 'Access key'))
   return contextOfPassword(cli, api_url, await askText(cli, 'E-mail'), await askSecret(cli, 'Password'))
 }
 
 async function askUrl(cli: Cli): Promise<string> {
   if (!cli.isInteractive) throw new UsageError('No service URL given. Use --api-url or SLIPWAY_API_URL.')
-  return askText(cli, 'Address of the service', {
+  return askText(cli, 'URL of the service', {
     initial: 'http://127.0.0.1:8080',
     validate: (text) => (URL.canParse(text) ? undefined : 'That is not a URL.'),
   })

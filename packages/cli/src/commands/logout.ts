@@ -23,7 +23,7 @@ export const logout = command<{ name?: string }>({
     changeContext(cli.env, name, () => undefined)
     const { current } = readContexts(cli.env)
     cli.say(
-      `Logged out of ${name}. ${current ? `The current context is ${current}.` : 'No context is left: log in with `slipway login`.'}`,
+      `Logged out of ${name}. ${current ? `The current context is ${current}.` : 'No context is left. Log in with `slipway login`.'}`,
     )
   },
 })

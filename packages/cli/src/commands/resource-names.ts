@@ -11,7 +11,7 @@ import { vms } from './vm/resource.ts'
 /** The kinds of resources that most events and operations are about. */
 const kinds = [vms, groups, disks, firewallRules, networks, subnets]
 
-async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: string }[]> {
+async function namedResources(cli: Cli): Promise<{ id: string; name: string; hint: string }[]> {
   const lists = await Promise.all(
     kinds.map(async ({ list, title }) =>
       (await list(cli)).map(({ id, name }) => ({ id, name, hint: title })),
@@ -20,14 +20,14 @@ async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: 
   return lists.flat()
 }
 
-/** Returns the names of the project's resources by their ids, for people. Programs get only the ids. */
+/** Maps the ids of the project's resources to their names. Empty unless the output is a table. */
 export async function namesById(cli: Cli): Promise<Map<string, string>> {
   if (cli.format.kind !== 'table') return new Map()
-  return new Map((await namedThings(cli)).map(({ id, name }) => [id, name]))
+  return new Map((await namedResources(cli)).map(({ id, name }) => [id, name]))
 }
 
 /** Returns the id of the VM, disk, rule, network or subnet with this name. */
 export async function idOfAny(cli: Cli, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
-  return resolveAmong('thing', wanted, await namedThings(cli), (thing) => thing).id
+  return resolveAmong('resource', wanted, await namedResources(cli), (resource) => resource).id
 }

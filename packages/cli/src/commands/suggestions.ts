@@ -11,7 +11,7 @@ const columns: Column<Suggestion>[] = [
 
 export const suggestions = command({
   name: 'suggestions',
-  summary: 'list resources that cost money and are not used',
+  summary: 'list unused resources that cost money',
   details:
     'Shows VMs whose GPUs were idle for 24 hours, and disks that are not attached to a VM, with their cost per month of 730 hours. Nothing is stopped or deleted.',
   columns,

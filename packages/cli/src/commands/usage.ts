@@ -72,7 +72,7 @@ export function monthRange(
 ): { start_date: string; end_date: string } {
   const text = month ?? now.toISOString().slice(0, 7)
   if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text))
-    throw new UsageError(`${text} is not a month. Expected the form 2026-11.`)
+    throw new UsageError(`${text} is not a month. Expected format: 2026-11.`)
   const [year = 0, number = 0] = text.split('-').map(Number)
   const end = new Date(Date.UTC(year, number, 0))
   return { start_date: `${text}-01`, end_date: end.toISOString().slice(0, 10) }
@@ -93,17 +93,17 @@ function byProduct(items: UsageItem[]): ProductUsage[] {
     if (item.usd !== null) row.usd = (row.usd ?? 0) + item.usd
     rows.set(key, row)
   }
-  return Array.from(rows.values()).sort((one, other) => (other.usd ?? 0) - (one.usd ?? 0))
+  return Array.from(rows.values()).sort((a, b) => (b.usd ?? 0) - (a.usd ?? 0))
 }
 
-/** Returns a line per day: its date, a bar, the sum. */
+/** Returns one line per day, with the date, a bar and the total. */
 function dailyChart({ io, colors }: Cli, items: UsageItem[]): string[] {
   const days = new Map<string, number>()
   for (const item of items) days.set(item.date, (days.get(item.date) ?? 0) + (item.usd ?? 0))
   const most = Math.max(...days.values())
   const width = Math.max(10, Math.min(60, (io.stdout.columns ?? 80) - 24))
   const lines = Array.from(days)
-    .sort(([one], [other]) => one.localeCompare(other))
+    .sort(([a], [b]) => a.localeCompare(b))
     .map(([date, sum]) => {
       const drawn = bar(most > 0 ? sum / most : 0, width)
       return `${date}  ${colors.cyan(drawn)}${' '.repeat(width - drawn.length)}  ${usd(sum).padStart(10)}`

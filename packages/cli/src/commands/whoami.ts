@@ -9,7 +9,7 @@ import { type Caller, callerText, organizationRole, roleText } from './identity.
 export const whoami = command({
   name: 'whoami',
   summary: 'show the current service and identity',
-  details: 'Shows which keys are used, where they come from and what each may do.',
+  details: 'Shows which credentials are used, where they come from, and what each of them allows.',
   examples: ['slipway whoami', 'slipway whoami -o json'],
   async run(cli) {
     const { settings, format } = cli
@@ -26,7 +26,7 @@ export const whoami = command({
       ['Service', `${settings.apiUrl} (${version}, API ${api_version})`],
       ['Caller', `${callerText(caller, key)}, from ${source}`],
       ['Role', roleText(caller.is_operator ? 'operator' : caller.role || role || '')],
-      // Only the id if the caller cannot read the project.
+      // If the caller cannot read the project, only its id is shown.
       ['Project', project ? `${project.name} (${project_id})` : project_id || '-'],
       ...(operator
         ? ([
@@ -52,7 +52,6 @@ function sourceOf({ flags, env, settings }: Cli, variable: string): string {
   return settings.contextName ? `context ${settings.contextName}` : '.slipway/credentials.json'
 }
 
-/** Reads the project that commands use. */
 const readProject = async (cli: Cli, project_id: string): Promise<Project | undefined> =>
   isUuid(project_id) ? await cli.client.projectGet({ project_id }).catch(() => undefined) : undefined
 

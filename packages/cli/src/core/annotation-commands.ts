@@ -7,14 +7,14 @@ import { oneOf } from './names.ts'
 import { follow } from './progress.ts'
 import { idOf, type Resource, refArgument } from './resource.ts'
 
-/** The fields of a resource that can be changed without changing the resource on its host. */
+/** Fields that are stored only in the database: a change does not affect the resource on its host. */
 interface Change {
   name?: string
   labels?: Labels
   deletion_protection?: boolean
 }
 
-/** How resources of a noun are read and changed. Some changes are operations, which have already ended. */
+/** How resources of a kind are read and changed. Some changes return an operation, often already ended. */
 interface Annotated<T extends object> extends Changeable<T, Change> {
   get(cli: Cli, id: string): Promise<{ labels: Labels }>
 }
@@ -25,16 +25,16 @@ interface Changeable<T extends object, C> {
 }
 
 async function apply<T extends object, C>(cli: Cli, kind: Changeable<T, C>, id: string, change: C) {
-  const answer = await kind.change(cli, id, change)
-  if ('operation' in answer && answer.operation?.state === 'IN_PROGRESS')
-    await follow(cli, 'Changing', answer.operation, {})
+  const response = await kind.change(cli, id, change)
+  if ('operation' in response && response.operation?.state === 'IN_PROGRESS')
+    await follow(cli, 'Changing', response.operation, {})
 }
 
 export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; labels: string[]; remove?: string[] }>({
     name: 'label',
-    summary: `set or remove labels of ${oneOf(title)}; other labels stay`,
+    summary: `set or remove labels of ${oneOf(title)}; other labels do not change`,
     arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
     options: [{ flags: '--remove <keys>', description: 'keys to remove, separated by commas', isList: true }],
     examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
@@ -64,7 +64,7 @@ export function renameCommand<T extends object>(kind: Changeable<T, { name: stri
   })
 }
 
-/** `protect` and `unprotect`. */
+/** Returns the commands `protect` and `unprotect`. */
 export function protectCommands<T extends object>(kind: Annotated<T>): AnyCommand[] {
   const { noun, title, example } = kind.resource
   const make = (name: string, deletion_protection: boolean, summary: string) =>

@@ -2,7 +2,7 @@ import type { Option } from '@clack/prompts'
 import { Interrupted, UsageError } from '../errors/cli-error.ts'
 import type { Cli } from './cli.ts'
 
-/** Questions go to stderr: stdout belongs to the result. */
+/** Questions are written to stderr, because stdout is only for results. */
 const streamsOf = ({ io }: Cli) => ({ input: io.stdin, output: io.stderr })
 
 interface Choice {
@@ -57,10 +57,10 @@ export async function askYes(cli: Cli, message: string, initial = false): Promis
   return unlessCancelled(await confirm({ message, ...streamsOf(cli), initialValue: initial }))
 }
 
-/** Asks before data is lost. Without a terminal, only `--yes` confirms. */
-export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
-  if (isSure) return
-  if (!cli.isInteractive) throw new UsageError('This command asks for confirmation. Add --yes.')
+/** Asks before a destructive action. Without a terminal, `--yes` is required. */
+export async function confirmLoss(cli: Cli, question: string, yes: boolean | undefined): Promise<void> {
+  if (yes) return
+  if (!cli.isInteractive) throw new UsageError('This command needs a confirmation. Add --yes.')
   if (!(await askYes(cli, question))) throw new Interrupted()
 }
 

@@ -12,14 +12,14 @@ import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 
-/** One run of the command line: its client and its output. */
+/** One run of the CLI: its client and its output. */
 export class Cli implements Output {
   readonly flags: GlobalFlags
   readonly io: Io
   readonly format: OutputFormat
   readonly colors: Palette
   readonly noteColors: Palette
-  /** True if a person can answer questions. */
+  /** True if the user can be asked questions. */
   readonly isInteractive: boolean
   /** The exit code of the process if nothing is thrown. */
   exitCode: number = exitCodes.done
@@ -48,12 +48,12 @@ export class Cli implements Output {
     return clientOf(this.settings.apiUrl, this.credential())
   }
 
-  /** Returns a client for operator routes: with the operator key if there is one, otherwise with the login. */
+  /** Returns a client for operator routes. It uses the operator key if there is one, otherwise the login. */
   get operator(): Client {
     return clientOf(this.settings.apiUrl, this.settings.operatorKey || this.credential())
   }
 
-  /** Returns the levers of a service with `--dev`, which are for operators too. */
+  /** Returns the controls of a service that was started with `--dev`. They need an operator's credential. */
   get levers(): Levers {
     return leversOf(this.settings.apiUrl, this.settings.operatorKey || this.credential())
   }
@@ -61,7 +61,7 @@ export class Cli implements Output {
   private credential(): TokenSource {
     const credential = this.settings.accessKey || storedSession(this.settings, this.env)
     if (credential) return credential
-    throw new UsageError(`There is no credential for ${this.settings.apiUrl}.`, [
+    throw new UsageError(`No credentials for ${this.settings.apiUrl}.`, [
       'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
     ])
   }
@@ -97,18 +97,18 @@ export class Cli implements Output {
     return (await this.client.projectGet({ project_id: await this.project() })).organization_id
   }
 
-  /** Prints a note for people in addition to the result. Nothing is printed if stderr is not a terminal. */
+  /** Prints a note in addition to the result, but only if stderr is a terminal. */
   note(text: string): void {
     if (this.io.stderr.isTTY) this.say(text)
   }
 
-  /** Prints a line that logs should contain too: on stderr, even if it is not a terminal. */
+  /** Prints a line on stderr even if it is not a terminal, so that logs contain it. */
   say(text: string): void {
     if (!this.flags.quiet) this.io.stderr.write(`${laidOut(text)}\n`)
   }
 }
 
-/** An empty variable counts as unset, because scripts and CI systems clear variables in this way. */
+/** Treats empty variables as unset, because scripts and CI systems clear variables this way. */
 const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(env).filter(([name, value]) => !(name.startsWith('SLIPWAY_') && value === '')),

@@ -10,10 +10,10 @@ const optionsOf = (baseUrl: string, token: TokenSource | undefined) => ({
   userAgent: `slipway-cli/${version}`,
 })
 
-/** Returns a client of the service at a URL. */
+/** Returns a client for the service at a URL. */
 export const clientOf = (baseUrl: string, token: TokenSource | undefined): Client =>
   createClient(optionsOf(baseUrl, token))
 
-/** Returns the levers of the service at a URL. */
+/** Returns the development controls of the service at a URL. */
 export const leversOf = (baseUrl: string, token: TokenSource): Levers =>
   createLevers(optionsOf(baseUrl, token))

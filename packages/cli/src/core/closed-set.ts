@@ -1,8 +1,8 @@
 import { nearWords } from '@slipway/contract/near-words'
 import { UsageError } from '../errors/cli-error.ts'
 
-/** In a longer list, only words of the same kind as the wrong word are shown. */
-const longestList = 40
+/** A longer list is shortened in error messages. */
+const maxListed = 40
 
 /** Returns the word as the set spells it, or throws an error that lists the supported words. */
 export function knownWord(flag: string, given: string, known: readonly string[]): string {
@@ -11,13 +11,13 @@ export function knownWord(flag: string, given: string, known: readonly string[])
   const near = nearWords(given, known)
   throw new UsageError(`${flag} cannot be “${given}”.`, [
     ...(near.length > 0 ? [`Did you mean ${near.join(' or ')}?`] : []),
-    `Known: ${listed(given, known).join(', ')}`,
+    `Supported: ${listed(given, known).join(', ')}`,
   ])
 }
 
-/** For long lists such as event types: lists those of the same kind, or otherwise the kinds. */
+/** Shortens long lists, such as event types, to the words of the same kind, or else to the kinds. */
 function listed(given: string, known: readonly string[]): readonly string[] {
-  if (known.length <= longestList) return known
+  if (known.length <= maxListed) return known
   const kindOf = (word: string) => word.split('.')[0]!
   const sameKind = known.filter((word) => kindOf(word) === kindOf(given))
   return sameKind.length > 0 ? sameKind : [...new Set(known.map((word) => `${kindOf(word)}.…`))]

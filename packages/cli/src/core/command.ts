@@ -30,7 +30,7 @@ export type ResourceNoun =
 export type Completion = ResourceNoun | 'context' | 'file' | readonly string[]
 
 export interface ArgumentSpec {
-  /** `<vm>` is required, `[name]` is not, `<words...>` takes all that follow. */
+  /** `<vm>` is required, `[name]` is optional, and `<words...>` takes all remaining words. */
   syntax: string
   /** The name in the command's input, if it differs from the name in `syntax`. */
   key?: string
@@ -43,13 +43,13 @@ export interface OptionSpec {
   description: string
   complete?: Completion
   required?: boolean
-  /** A closed set: any other word is rejected before the command runs. */
+  /** The supported values. Any other word is rejected before the command runs. */
   values?: readonly string[]
-  /** What completion offers in addition to the names of resources. */
+  /** Words that completion offers in addition to the names of resources. */
   also?: readonly string[]
-  /** What completion offers after a value and a colon. */
+  /** Words that completion offers after a value and a colon. */
   afterColon?: readonly string[]
-  /** Several values may be given with commas; the command gets an array. */
+  /** The value may be a list separated by commas; the command gets an array. */
   isList?: boolean
   /** The option may be given several times; the command gets an array. */
   repeats?: boolean
@@ -64,12 +64,12 @@ interface CommandSpec<Input extends object = never> {
   details?: string
   arguments?: ArgumentSpec[]
   options?: OptionSpec[]
-  /** The columns of its table, for the help. */
+  /** The columns of the command's table, for the help text. */
   columns?: readonly { name: string; isExtra?: boolean }[]
-  /** These are whole command lines, without the prompt. */
+  /** Whole command lines, without the prompt. */
   examples: string[]
   isHidden?: boolean
-  /** The input has arguments and options by their names in camel case. */
+  /** `input` contains the arguments and options by name, in camel case. */
   run(cli: Cli, input: Input): Promise<void>
 }
 
@@ -86,15 +86,15 @@ export const command = <Input extends object>(spec: CommandSpec<Input>): AnyComm
 
 export type CommandNode = AnyCommand | GroupSpec
 
-/** The first word of each command line. The code for a word is loaded when the word is typed. */
+/** Maps the first word of a command line to its command. The code is loaded when the word is typed. */
 export type CommandTree = Record<string, () => Promise<CommandNode>>
 
 export const isGroup = (node: CommandNode): node is GroupSpec => 'commands' in node
 
-/** Verbs that people know from other command lines. */
+/** Verbs that users know from other tools. */
 export const aliases: Record<string, string> = { list: 'ls', show: 'get', delete: 'rm', log: 'logs' }
 
-/** Returns the description and the closed set of a value that must be one of a few words. */
+/** Returns the description and the supported values of an option that accepts only these words. */
 export const oneOf = (words: readonly string[]): { description: string; values: readonly string[] } => ({
   description: words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`,
   values: words,

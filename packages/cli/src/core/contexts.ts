@@ -4,12 +4,12 @@ import type { SessionTokens } from '@slipway/sdk'
 import { CliError, exitCodes } from '../errors/cli-error.ts'
 import { homeOf } from '../io.ts'
 
-/** One service and how to log in to it. */
+/** A service, and the credentials for it. */
 export interface Context {
   api_url: string
   /** The id or name of the project that commands use. */
   project?: string
-  /** For people to read. */
+  /** Only for display. */
   project_name?: string
   access_key?: string
   operator_key?: string
@@ -46,14 +46,14 @@ export function readContexts(env: NodeJS.ProcessEnv): ContextFile {
   } catch (error) {
     throw new CliError(
       'bad_context_file',
-      `${path} is damaged: ${(error as Error).message}`,
+      `${path} is not valid: ${(error as Error).message}`,
       exitCodes.error,
       ['Remove it and log in again.'],
     )
   }
 }
 
-/** Replaces the file in one step, so that a reader never sees half of it. Only the owner may read it. */
+/** Replaces the file atomically, so that a reader never sees a partial file. Only the owner can read it. */
 export function writeContexts(env: NodeJS.ProcessEnv, file: ContextFile): void {
   const path = contextFilePath(env)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

@@ -2,7 +2,7 @@ import { request as requestHttp } from 'node:http'
 import { Readable } from 'node:stream'
 
 /** The proxy code is loaded only when a proxy is configured. */
-export const namesProxy = () =>
+export const usesProxy = () =>
   ['https_proxy', 'http_proxy', 'all_proxy'].some(
     (name) => process.env[name] || process.env[name.toUpperCase()],
   )
@@ -14,7 +14,7 @@ export const namesProxy = () =>
 export const lightFetch = (async (url: string, init: RequestInit = {}) => {
   const target = new URL(url)
   const send = target.protocol === 'https:' ? (await import('node:https')).request : requestHttp
-  const { headers, ...route } = namesProxy() ? (await import('./proxy.ts')).viaProxy(target) : {}
+  const { headers, ...route } = usesProxy() ? (await import('./proxy.ts')).viaProxy(target) : {}
   return new Promise<unknown>((resolve, reject) => {
     const request = send(target, {
       ...route,

@@ -3,7 +3,7 @@ import { CliError } from '../errors/cli-error.ts'
 import { exitCodeOf, hintsOf } from '../errors/explain.ts'
 import type { AnyCommand } from './command.ts'
 
-/** Replaces the names of request fields in an error of the service by the options that set them. */
+/** Replaces the names of request fields in a service error with the options that set them. */
 export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
   if (!(error instanceof ApiError) || error.details.length === 0) return error
   const [first = '', ...others] = error.details.map(({ field, message }) =>

@@ -6,7 +6,7 @@ import { pluralOf } from './names.ts'
 import { follow, type WaitFlags, waitOptions } from './progress.ts'
 import { idOf, type Listable, type Resource, refArgument } from './resource.ts'
 
-/** Returns a whole command line for the examples. `group` contains the words before the noun. */
+/** Returns an example command line. `group` is the part before the noun. */
 const line = (resource: { noun: string }, group: string, rest: string) =>
   `slipway ${group ? `${group} ` : ''}${resource.noun} ${rest}`
 
@@ -57,11 +57,11 @@ export function showCommand<T extends object>(
 }
 
 interface Deletion {
-  /** The operation of a deletion that continues in the background; undefined for a deletion that is complete. */
+  /** The operation if the deletion continues in the background; undefined if it is complete. */
   operation?: Parameters<typeof follow>[2]
 }
 
-/** Deletes one or several named resources, after a question unless `--yes` is given. */
+/** Deletes one or more resources, after a confirmation unless `--yes` is given. */
 export function deleteCommand<T extends object, Input extends object = object>(
   resource: Resource<T>,
   remove: (cli: Cli, id: string, input: Input) => Promise<Deletion>,

@@ -11,10 +11,10 @@ export const labelOption: OptionSpec = {
 
 export const selectorOption: OptionSpec = {
   flags: '-l, --selector <selector>',
-  description: 'only resources with these labels: team=ml,stage!=test,gpu-job,!old',
+  description: 'only resources whose labels match, for example team=ml,stage!=test,gpu-job,!old',
 }
 
-/** Reads `team=ml`; a label without `=` has an empty value. */
+/** Parses `team=ml`. A label without `=` has an empty value. */
 export function parseLabels(texts: string[]): Labels {
   return Object.fromEntries(
     texts.map((text) => {

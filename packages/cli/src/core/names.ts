@@ -8,10 +8,9 @@ export interface Named {
   hint?: string
 }
 
-/** Returns the plural of the title of a kind of resource. */
 export const pluralOf = (title: string): string => (title.endsWith('s') ? `${title}es` : `${title}s`)
 
-/** Returns the title with its article. */
+/** Returns the title with `a` or `an`. */
 export const oneOf = (title: string): string => `${/^[aeiou]/.test(title) ? 'an' : 'a'} ${title}`
 
 /** Finds the only resource with this name or id. */
@@ -24,10 +23,10 @@ export function resolveAmong<T>(
   const all = things.map((thing) => ({ ...thing, ...named(thing) }))
   const byId = all.find((thing) => thing.id === wanted)
   if (byId) return byId
-  // Sorted by the parts that differ, not by age.
+  // Sorted by the hints, which are shown, not by age.
   const matches = all
     .filter((thing) => thing.name === wanted)
-    .sort((one, other) => (one.hint ?? '').localeCompare(other.hint ?? ''))
+    .sort((a, b) => (a.hint ?? '').localeCompare(b.hint ?? ''))
   const [only] = matches
   if (only && matches.length === 1) return only
   if (matches.length > 1) {

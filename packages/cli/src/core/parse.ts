@@ -4,20 +4,20 @@ import type { OptionSpec } from './command.ts'
 
 const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** Reads `90s`, `15m`, `4h`, `2d`, or several of them: `1h30m`. */
+/** Parses `90s`, `15m`, `4h`, `2d`, or a combination such as `1h30m`. */
 export function parseDurationMs(text: string): number {
   const parts = Array.from(text.matchAll(/(\d+)(s|m|h|d)/g))
   if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
-    throw new UsageError(`${text} is not a duration. Expected for example 90s, 15m, 4h or 2d.`)
+    throw new UsageError(`${text} is not a duration. Expected, for example, 90s, 15m, 4h or 2d.`)
   }
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * unitMs[unit as keyof typeof unitMs], 0)
 }
 
-/** Reads a date, which begins at midnight UTC, or a time. */
+/** Parses a time, or a date, which means midnight UTC. */
 export function parseTime(text: string): string {
   const time = new Date(text)
   if (Number.isNaN(time.getTime()))
-    throw new UsageError(`${text} is not a time. Expected for example 2027-01-01 or 2027-01-01T12:00:00Z.`)
+    throw new UsageError(`${text} is not a time. Expected, for example, 2027-01-01 or 2027-01-01T12:00:00Z.`)
   return time.toISOString()
 }
 
@@ -43,7 +43,7 @@ export function valueParser({ flags, values, isList, parse }: OptionSpec): (text
   return isList ? (text) => parseList(text).map(one) : one
 }
 
-/** Reads a pair such as `a100.1x=1.45`. */
+/** Parses a pair such as `a100.1x=1.45`. */
 export function parsePair(text: string): [name: string, value: number] {
   const [name = '', value = ''] = text.split('=')
   if (!name || !value) throw new UsageError(`${text} has an invalid format. Expected NAME=NUMBER.`)

@@ -8,11 +8,11 @@ interface ProgressView {
   end(outcome: Outcome): void
 }
 
-type Outcome = 'done' | 'failed' | 'goes on'
+type Outcome = 'done' | 'failed' | 'continues'
 
 /**
- * Draws on a terminal and writes lines to a log. With JSON output it shows nothing, because programs read errors from
- * stderr.
+ * Draws on a terminal, and writes lines to a log. With JSON or YAML output, progress is shown only on a
+ * terminal, because programs read errors from stderr.
  */
 export function progressView(cli: Cli, title: string): ProgressView | undefined {
   if (cli.flags.quiet) return undefined
@@ -44,7 +44,7 @@ class StepLines implements ProgressView {
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 
-/** Draws a title with a spinner and the steps below it, each time over the previous drawing. */
+/** Draws a title with a spinner, and the steps below it. Each drawing replaces the previous one. */
 class StepView implements ProgressView {
   private readonly cli: Cli
   private readonly title: string
@@ -71,7 +71,7 @@ class StepView implements ProgressView {
   end(outcome: Outcome): void {
     clearInterval(this.timer)
     const { green, red, yellow } = this.cli.noteColors
-    this.draw({ done: green('✓'), failed: red('✗'), 'goes on': yellow('…') }[outcome])
+    this.draw({ done: green('✓'), failed: red('✗'), continues: yellow('…') }[outcome])
   }
 
   private draw(mark: string): void {

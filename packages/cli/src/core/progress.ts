@@ -12,7 +12,7 @@ export interface WaitFlags {
 }
 
 export const waitOptions: OptionSpec[] = [
-  { flags: '--no-wait', description: 'do not wait; print the operation' },
+  { flags: '--no-wait', description: 'print the operation instead of waiting for it' },
   {
     flags: '--timeout <duration>',
     description: 'how long to wait before giving up (exit code 124), for example 10m',
@@ -21,8 +21,7 @@ export const waitOptions: OptionSpec[] = [
 ]
 
 /**
- * Follows an operation to its end, with live steps on a terminal. With `--no-wait` it prints the operation and returns
- * undefined.
+ * Waits for an operation and shows its steps. With `--no-wait`, prints the operation and returns undefined.
  */
 export async function follow<Result>(
   cli: Cli,
@@ -48,9 +47,9 @@ export async function follow<Result>(
     view?.end('done')
     return finished
   } catch (error) {
-    const goesOn = interrupt.signal.aborted || (isApiError(error) && error.code === 'timed_out')
-    view?.end(goesOn ? 'goes on' : 'failed')
-    if (interrupt.signal.aborted) throw new WorkGoesOn(title, operation)
+    const continues = interrupt.signal.aborted || (isApiError(error) && error.code === 'timed_out')
+    view?.end(continues ? 'continues' : 'failed')
+    if (interrupt.signal.aborted) throw new WaitInterrupted(title, operation)
     throw error
   } finally {
     process.off('SIGINT', stop)
@@ -66,13 +65,13 @@ const nouns = {
   snapshot: 'snapshot',
 } as const
 
-/** Ctrl-C ends only the wait, not the operation. The message says so. */
-class WorkGoesOn extends CliError {
+/** Tells the user that Ctrl-C ends only the wait, not the operation. */
+class WaitInterrupted extends CliError {
   constructor(title: string, { operation_id, metadata }: Operation) {
-    super('interrupted', `${title} continues in the service.`, exitCodes.interrupted, [
+    super('interrupted', `Stopped waiting. The operation continues: ${title}.`, exitCodes.interrupted, [
       `To follow the operation, run \`slipway operation wait ${operation_id}\`.`,
       ...(metadata.operation_name === 'CREATE'
-        ? [`Undo it with \`slipway ${nouns[metadata.type]} delete ${metadata.id}\`.`]
+        ? [`To undo it, run \`slipway ${nouns[metadata.type]} delete ${metadata.id}\`.`]
         : []),
     ])
   }

@@ -3,8 +3,8 @@ import { HttpsProxyAgent } from 'https-proxy-agent'
 import { getProxyForUrl } from 'proxy-from-env'
 
 /**
- * Returns the options to reach the target through the proxy in HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY exempts the target:
- * a tunnel for https, the whole URL in the request line for http.
+ * Returns the request options for the proxy in HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY exempts the target.
+ * Uses a tunnel for https, and the whole URL in the request line for http.
  */
 export function viaProxy(target: URL): RequestOptions {
   const address = getProxyForUrl(target.href)

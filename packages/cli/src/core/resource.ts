@@ -6,16 +6,16 @@ import type { Cli } from './cli.ts'
 import type { ArgumentSpec, ResourceNoun } from './command.ts'
 import { type Named, resolveAmong } from './names.ts'
 
-/** A kind of resource that has names. */
+/** A kind of resource that can be found by name. */
 export interface Resolvable<T> {
-  /** This is what a sentence calls one of them: `firewall rule`. */
+  /** The singular noun for messages, such as `firewall rule`. */
   title: string
-  /** With `names`, the service may return only resources with these names. */
+  /** With `names`, the result may be limited to resources with these names. */
   list(cli: Cli, filter?: { names?: string; label_selector?: string | undefined }): Promise<T[]>
   named(thing: T): Named
 }
 
-/** Returns the id of the resource with this name or id. A name needs one request. */
+/** Returns the id of the resource with this name or id. Resolving a name usually takes one request. */
 export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
   const matches = await kind.list(cli, { names: wanted })
@@ -25,18 +25,18 @@ export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Pr
   return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
 }
 
-/** What the generic `list` command needs to know about a noun. */
+/** The data for the generic `list` command. */
 export interface Listable<T extends object> {
   noun: string
-  /** This is what a sentence calls one of them: `firewall rule`. */
+  /** The singular noun for messages, such as `firewall rule`. */
   title: string
   columns: Column<T>[]
-  /** The route of the list; its records say which members `-o columns=…` may name. */
+  /** The route of the list. Its schema determines which fields `-o columns=…` accepts. */
   route: ListId
   list(cli: Cli): Promise<T[]>
 }
 
-/** What the generic commands need to know about a noun. */
+/** The data for all generic commands. */
 export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   noun: ResourceNoun
   /** The name that examples use. */
@@ -45,7 +45,7 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   fields?: (thing: T) => [label: string, value: string][]
 }
 
-/** Returns the names of a resource that has an id and a name. */
+/** For resources that have an id and a name. */
 export const ownName = (thing: { id: string; name: string }): Named => thing
 
 export const idColumn = { name: 'id', value: (thing: { id: string }) => thing.id, isExtra: true } as const
@@ -57,7 +57,7 @@ export const ageColumn = {
   spare: 1,
 } as const
 
-/** Returns the argument that names one resource. */
+/** Returns the argument for the name or id of a resource. */
 export function refArgument<T extends object>(resource: Resource<T>): ArgumentSpec {
   return {
     syntax: `<${resource.noun}>`,

@@ -14,7 +14,7 @@ export interface GlobalFlags {
   color?: boolean
 }
 
-/** The service and the credentials that flags, environment and files together choose. */
+/** The service and the credentials, as determined by flags, environment variables and files. */
 export interface Settings {
   apiUrl: string
   accessKey: string
@@ -25,7 +25,7 @@ export interface Settings {
   context: Context | undefined
 }
 
-/** Flags override the environment, which overrides the chosen context, which overrides the file of a local server. */
+/** In order of precedence: flags, environment variables, the chosen context, the file of a local server. */
 export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string): Settings {
   const { name, context } = chosenContext(flags, env, folder)
   const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
@@ -37,7 +37,7 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
   if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
     throw new UsageError(`${apiUrl} is not a URL. Expected http://… or https://…`)
   }
-  // A stored credential is sent only to the service that it was created for.
+  // A stored credential is sent only to the service that issued it.
   const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined
   return {
     apiUrl,
@@ -63,7 +63,7 @@ function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: strin
   const context = file.contexts[name]
   if (wanted && !context) {
     throw new UsageError(`Unknown context ${wanted}.`, [
-      `Known: ${Object.keys(file.contexts).join(', ') || 'none; log in with `slipway login`'}`,
+      `Available: ${Object.keys(file.contexts).join(', ') || 'none; log in with `slipway login`'}`,
     ])
   }
   return context ? { name, context } : { name: '', context: localServer(folder) }
@@ -91,9 +91,9 @@ function localServer(folder: string): Context | undefined {
   }
 }
 
-function sameOrigin(one: string, other: string): boolean {
+function sameOrigin(a: string, b: string): boolean {
   try {
-    return new URL(one).origin === new URL(other).origin
+    return new URL(a).origin === new URL(b).origin
   } catch {
     return false
   }

@@ -13,10 +13,10 @@ export const exitCodes = {
 export class CliError extends Error {
   readonly code: string
   readonly exitCode: number
-  /** Each hint says what to do about the error, and is printed on a separate line. */
+  /** What the user can do about the error. Each hint is printed on a separate line. */
   readonly hints: string[]
 
-  /** `cause` is the error of the service that this error explains. */
+  /** `cause` is the service error that this error explains. */
   constructor(code: string, message: string, exitCode: number, hints: string[] = [], cause?: unknown) {
     super(message, { cause })
     this.code = code

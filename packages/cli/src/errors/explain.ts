@@ -1,7 +1,7 @@
 import { ApiError } from '@slipway/sdk'
 import { CliError, exitCodes } from './cli-error.ts'
 
-/** Returns the exit code for an error of the service or of the command line. */
+/** Returns the exit code for an error of the service or the CLI. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode
   if (!(error instanceof ApiError)) return exitCodes.error
@@ -28,7 +28,7 @@ export function exitCodeOf(error: unknown): number {
   }
 }
 
-/** Returns what a person can do about an error, one hint per line. */
+/** Returns hints about what the user can do, one per line. */
 export function hintsOf(error: unknown): string[] {
   if (error instanceof CliError) return error.hints
   if (!(error instanceof ApiError)) return []
@@ -36,14 +36,14 @@ export function hintsOf(error: unknown): string[] {
     case 'unauthenticated':
       return ['Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.']
     case 'invalid_grant':
-      return error.needsTotp ? ['Give the code of your second factor, or a recovery code, with --totp.'] : []
+      return error.needsTotp ? ['Use --totp with your two-factor code or a recovery code.'] : []
     case 'payment_method_required':
-      return ['Enter a payment method with `slipway billing`.']
+      return ['Add a payment method with `slipway billing`.']
     case 'quota_exceeded':
       return ['See `slipway quota list` and `slipway project budget`.']
     case 'out_of_stock':
       return error.availableLocations.length > 0
-        ? [`It would fit in: ${error.availableLocations.join(', ')}`]
+        ? [`Available in: ${error.availableLocations.join(', ')}`]
         : ['See `slipway offers` for what is available.']
     case 'conflict':
       return error.blockingOperationId
@@ -52,21 +52,21 @@ export function hintsOf(error: unknown): string[] {
           ]
         : []
     case 'protected':
-      return ['Lift the protection with `slipway vm unprotect` or `slipway disk unprotect`.']
+      return ['Remove the protection, for example with `slipway vm unprotect` or `slipway disk unprotect`.']
     case 'connection_failed':
       return [
-        'Is the address right? `slipway context list` shows it, SLIPWAY_API_URL or --api-url changes it.',
+        'Check the URL with `slipway context list`. To use another URL, set SLIPWAY_API_URL or --api-url.',
       ]
     case 'timed_out':
       return error.operation
-        ? [`Wait on with \`slipway operation wait ${error.operation.operation_id}\`.`]
+        ? [`To continue waiting, run \`slipway operation wait ${error.operation.operation_id}\`.`]
         : []
     default:
       return []
   }
 }
 
-/** Returns an error in the format of the API's errors, so that scripts need to read only one format. */
+/** Returns an error in the format of API errors, so that scripts need to parse only one format. */
 export function errorRecord(thrown: unknown): Record<string, unknown> {
   const error = thrown instanceof CliError && thrown.cause instanceof ApiError ? thrown.cause : thrown
   const message = error instanceof Error ? error.message : String(error)

@@ -2,7 +2,7 @@ import picocolors from 'picocolors'
 
 export type Palette = ReturnType<typeof picocolors.createColors>
 
-/** Returns colours for a terminal, unless NO_COLOR or --no-color forbids them, and none for anything else. */
+/** Enables colors only on a terminal, and not with NO_COLOR or --no-color. */
 export function colorsFor(
   stream: { isTTY?: boolean },
   flags: { color?: boolean },

@@ -8,13 +8,13 @@ import { type Cell, renderTable, type TableColumn } from './table.ts'
 import { usd } from './text.ts'
 import { jsonText, laidOut, oneLine } from './untrusted.ts'
 
-/** Where results and notes go, and in which form. */
+/** Where results and notes are printed, and in which format. */
 export interface Output {
   readonly io: Io
   readonly format: OutputFormat
-  /** These colour results, on stdout. */
+  /** For results on stdout. */
   readonly colors: Palette
-  /** These colour notes and progress, on stderr. */
+  /** For notes and progress on stderr. */
   readonly noteColors: Palette
   note(text: string): void
 }
@@ -28,13 +28,13 @@ export interface Column<T> {
   spare?: number
   /** True if the column is shown only when `-o columns=…` names it. */
   isExtra?: boolean
-  /** True if the value is a state, which is shown in its colour. */
+  /** True if the value is a state, which is shown in color. */
   isState?: boolean
 }
 
 /**
- * Prints a list: a table for people, a bare array for programs. `source` is the route of the list, or the members of
- * records that a command composes itself. It determines which columns exist if the list is empty.
+ * Prints a list as a table, or as a JSON or YAML array. `source` is the route of the list, or the field names
+ * of the rows. It determines which columns exist if the list is empty.
  */
 export async function printList<T extends object>(
   output: Output,
@@ -67,12 +67,12 @@ export async function printList<T extends object>(
   if (leftOut.length > 0) {
     const names = leftOut.map((title) => title.toLowerCase().replaceAll(' ', '_'))
     output.note(
-      output.noteColors.dim(`No room for ${names.join(', ')}: widen the terminal, or use -o columns=…`),
+      output.noteColors.dim(`Hidden columns: ${names.join(', ')}. Widen the terminal, or use -o columns=…`),
     )
   }
 }
 
-/** Prints one record: labels and values for people, an object for programs. */
+/** Prints one record as labels and values, or as a JSON or YAML object. */
 export async function printOne<T extends object>(
   output: Output,
   record: T,
@@ -102,7 +102,7 @@ export async function printData(output: Output, data: unknown): Promise<void> {
   print(output, jsonText(data, 2))
 }
 
-/** Prints one object of a stream on a separate line. */
+/** Prints one object of a stream as one line of JSON. */
 export const printLine = (output: Output, data: unknown): void => print(output, jsonText(data))
 
 /** Prints to stdout, which is only for results. */
@@ -110,7 +110,7 @@ export function print({ io }: Output, text: string): void {
   io.stdout.write(`${laidOut(text)}\n`)
 }
 
-/** In addition to its columns, a table can show any member of its records by its path. */
+/** Returns the chosen columns. Besides its own columns, a table can show any field of its rows by path. */
 function chooseColumns<T extends object>(
   columns: Column<T>[],
   names: string[] | undefined,
@@ -122,7 +122,7 @@ function chooseColumns<T extends object>(
     if (known) return known
     if (!members.includes(name.split('.')[0]!)) {
       const all = new Set([...columns.map((column) => column.name), ...members])
-      throw new UsageError(`Unknown column ${name}.`, [`Known: ${[...all].join(', ')}`])
+      throw new UsageError(`Unknown column ${name}.`, [`Supported: ${[...all].join(', ')}`])
     }
     return { name, value: (row: T) => memberText(name, at(row, name)) }
   })
@@ -141,7 +141,7 @@ function at(record: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], record)
 }
 
-/** Writes amounts of dollars, such as `usd_per_hour`, as the columns of money do. */
+/** Formats dollar amounts, such as `usd_per_hour`, in the same way as price columns. */
 function memberText(path: string, value: unknown): string {
   const isMoney = typeof value === 'number' && /(^|\.)(usd|usd_per_\w+|\w+_usd)$/.test(path)
   return isMoney ? usd(value) : textOf(value)

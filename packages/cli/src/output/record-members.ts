@@ -4,10 +4,10 @@ interface ArraySchema {
   items: { properties: object }
 }
 
-/** Returns the members of a list's records. The route table carries every schema, so it is loaded only when needed. */
+/** Returns the field names of a list's rows. The route table is large, so it is loaded only when needed. */
 export async function membersOf(route: ListId): Promise<string[]> {
   const { routeOf } = await import('@slipway/contract')
-  const answer = routeOf(route).response as unknown as ArraySchema & { properties?: { items: ArraySchema } }
-  const list = answer.properties?.items ?? answer
+  const schema = routeOf(route).response as unknown as ArraySchema & { properties?: { items: ArraySchema } }
+  const list = schema.properties?.items ?? schema
   return Object.keys(list.items.properties)
 }

@@ -5,7 +5,7 @@ import type { Io } from '../io.ts'
 import { colorsFor, type Palette } from './colors.ts'
 import { jsonText, laidOut } from './untrusted.ts'
 
-/** Prints an error on stderr, as JSON if the command line asks for JSON, and returns the exit code. */
+/** Prints an error on stderr, as JSON if JSON output was requested, and returns the exit code. */
 export function reportFailure({ stderr, env }: Io, error: unknown, words: string[]): number {
   const text = wantsJson(words)
     ? jsonText(errorRecord(error), 2)
@@ -25,7 +25,7 @@ function describe(error: unknown, colors: Palette, withStack: boolean): string {
   return lines.join('\n')
 }
 
-/** Searches the words as they were typed, because an error may occur before they are parsed. */
+/** Checks the raw arguments, because the error may have occurred before they were parsed. */
 function wantsJson(words: string[]): boolean {
   const end = words.indexOf('--')
   const own = end < 0 ? words : words.slice(0, end)

@@ -2,7 +2,7 @@ import type { Palette } from './colors.ts'
 
 export interface Cell {
   text: string
-  /** This is applied after the layout, which counts plain characters. */
+  /** Applied after the layout, which needs the length of the plain text. */
   paint?: ((text: string) => string) | undefined
 }
 
@@ -14,7 +14,7 @@ export interface TableColumn {
 }
 
 const gap = 2
-const narrowest = 8
+const minWidth = 8
 
 /** A table as text, and the titles of the columns that did not fit. */
 export interface RenderedTable {
@@ -22,7 +22,7 @@ export interface RenderedTable {
   leftOut: string[]
 }
 
-/** Lays out columns without lines, as wide as they need and, if possible, no wider than the terminal. */
+/** Lays out columns without borders, and makes the table fit the terminal if possible. */
 export function renderTable(
   columns: TableColumn[],
   rows: Cell[][],
@@ -39,7 +39,7 @@ export function renderTable(
   const text = lines
     .map((line) =>
       kept
-        .map((index, place) => pad(line[index]!, room[place]!, columns[index]!.align))
+        .map((index, position) => pad(line[index]!, room[position]!, columns[index]!.align))
         .join(' '.repeat(gap))
         .trimEnd(),
     )
@@ -56,7 +56,7 @@ function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): 
 
 const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
 
-/** Returns the columns that are kept if the terminal is too narrow for all. */
+/** Returns the indexes of the columns that are kept if the terminal is too narrow for all of them. */
 function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
   let kept = columns.map((_, index) => index)
   while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
@@ -72,7 +72,7 @@ function shrink(widths: number[], width: number | undefined): number[] {
   const room = [...widths]
   while (width !== undefined && needed(room) > width) {
     const widest = Math.max(...room)
-    if (widest <= narrowest) break
+    if (widest <= minWidth) break
     room[room.indexOf(widest)] = widest - 1
   }
   return room

@@ -12,7 +12,7 @@ export function durationText(durationMs: number): string {
   return `${Math.floor(seconds / 86400)}d`
 }
 
-/** Writes dollars with two digits, amounts below a cent with five, and an unset price as a dash. */
+/** Formats dollars with two decimals, amounts below a cent with five, and an unset price as a dash. */
 export function usd(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return '-'
   const isTiny = amount !== 0 && Math.abs(amount) < 0.01
@@ -23,10 +23,10 @@ export function usd(amount: number | null | undefined): string {
 export const quantityText = (quantity: number): string =>
   quantity.toLocaleString('en-US', { maximumFractionDigits: 2 })
 
-/** Writes `a40_gpus` as `a40 gpus`. */
+/** `a40_gpus` → `a40 gpus` */
 export const words = (name: string): string => name.replaceAll('_', ' ').toLowerCase()
 
-/** Draws a bar of a chart, exact to an eighth of a character. */
+/** Draws a chart bar with a resolution of an eighth of a character. */
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8)
   const rest = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8]!

@@ -1,8 +1,8 @@
 import { unsafeCharacters } from '@slipway/contract/names'
 
 /**
- * Other users wrote much of what the service sends: names of keys, messages, logs. Characters that control a terminal or
- * reorder a line are shown as their codes, in JSON notation.
+ * Much of what the service sends was written by other users: key names, messages, logs. Characters that
+ * control a terminal or reorder a line are shown as codes, in JSON notation.
  */
 const unsafe = new RegExp(`[${unsafeCharacters}]`, 'g')
 const unsafeInText = new RegExp(`\\r\\n|[\\n\\t]|\\u001b\\[[0-9;]*m|[${unsafeCharacters}]`, 'g')
@@ -13,14 +13,14 @@ const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16)
 /** Makes a value safe to print on one line. */
 export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
 
-/** Makes text with our own layout safe to print: it keeps line breaks and colors. */
+/** Makes text with the CLI's own layout safe to print: keeps line breaks and colors. */
 export const laidOut = (text: string): string =>
   text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
 
-/** Keeps the lines of a guest's console. A `\r` alone would let a guest overwrite the text before it. */
+/** Makes a guest's console safe to print. Escapes a lone `\r`, which could overwrite the text before it. */
 export const logText = (text: string): string =>
   text.replace(unsafeInLog, (found) => (/[\n\t]/.test(found) ? found : codeOf(found)))
 
-/** Writes JSON with such characters as codes, which does not change its meaning. */
+/** Formats JSON with unsafe characters as codes, which does not change its meaning. */
 export const jsonText = (data: unknown, indent?: number): string =>
   laidOut(JSON.stringify(data, null, indent))

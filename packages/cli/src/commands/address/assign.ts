@@ -8,7 +8,7 @@ export const addressAssign = command<{ ref: string; vm: string } & WaitFlags>({
   name: 'assign',
   summary: 'assign a reserved address to a VM',
   details:
-    'The address replaces the public address of the VM. If the replaced address is reserved, it stays in the project without a VM. If another VM has the new address, that VM first gets a dynamic address instead. Open connections to the replaced addresses end.',
+    'The address replaces the VM’s public address. If the replaced address is reserved, it stays reserved without a VM. If another VM uses the new address, that VM gets a dynamic address first. Open connections to the replaced addresses are closed.',
   arguments: [refArgument(addresses), { ...refArgument(vms), key: 'vm' }],
   options: waitOptions,
   examples: ['slipway address assign gateway train-7'],
@@ -23,7 +23,7 @@ export const addressAssign = command<{ ref: string; vm: string } & WaitFlags>({
 export const addressUnassign = command<{ ref: string } & WaitFlags>({
   name: 'unassign',
   summary: 'unassign a reserved address from its VM',
-  details: 'The VM gets a dynamic address instead. Open connections to the VM end.',
+  details: 'The VM gets a dynamic address instead. Open connections to the VM are closed.',
   arguments: [refArgument(addresses)],
   options: waitOptions,
   examples: ['slipway address unassign gateway'],

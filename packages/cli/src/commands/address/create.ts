@@ -16,11 +16,11 @@ export const addressCreate = command<AddressCreateInput>({
   name: 'create',
   summary: 'reserve a public address',
   details:
-    'Reserves a free address of a location, or the current address of a VM. The VM keeps this address.',
+    'Reserves a free address in a location, or the current address of a VM. The VM keeps its address.',
   arguments: [{ syntax: '<name>', description: 'name of the address' }],
   options: [
     { flags: '--location <location>', description: 'location of the address', complete: 'location' },
-    { flags: '--vm <vm>', description: 'name or id of the VM that has the address', complete: 'vm' },
+    { flags: '--vm <vm>', description: 'name or id of the VM whose address to reserve', complete: 'vm' },
     labelOption,
   ],
   examples: [

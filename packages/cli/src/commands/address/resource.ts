@@ -3,7 +3,7 @@ import { labelsColumn } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { namesById } from '../resource-names.ts'
 
-/** An address, with the name of its VM for people to read. */
+/** An address with the name of its VM. */
 type ListedAddress = Address & { vm?: string }
 
 export const addresses: Resource<ListedAddress> = {
@@ -24,7 +24,6 @@ export const addresses: Resource<ListedAddress> = {
   named: ownName,
 }
 
-/** Lists the addresses with the names of their VMs. */
 export async function listWithVms(cli: Parameters<typeof addresses.list>[0]): Promise<ListedAddress[]> {
   const [rows, names] = await Promise.all([addresses.list(cli), namesById(cli)])
   return rows.map((row) => {

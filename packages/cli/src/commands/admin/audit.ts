@@ -6,7 +6,7 @@ const exportLog = command<{ since?: number }>({
   name: 'export',
   summary: 'write the audit log as JSON lines, oldest first',
   details:
-    'To continue an export, use --since with the position of the last line that you have. No event is skipped or repeated. Events are kept for 90 days; an older position is refused.',
+    'To continue an export, pass the position of its last line to --since. No event is skipped or repeated. Events are kept for 90 days; older positions are rejected.',
   options: [
     { flags: '--since <position>', description: 'only events after this position', parse: parseNumber },
   ],

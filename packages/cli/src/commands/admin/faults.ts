@@ -16,9 +16,9 @@ const columns: Column<GpuFaultDay>[] = [
 
 export const adminFaults = command<{ days?: number; by?: (typeof groupings)[number]; location?: string }>({
   name: 'faults',
-  summary: 'count the faults of GPUs by day, up to today (UTC)',
+  summary: 'count GPU faults by day, up to today (UTC)',
   details:
-    'HOST FAULTS were found by hosts, GUEST FAULTS were reported by guests and may be false. OTHER ERRORS say nothing about the hardware, such as errors of applications.',
+    'HOST FAULTS were detected by hosts. GUEST FAULTS were reported by guests and may be false. OTHER ERRORS, such as application errors, do not indicate a hardware problem.',
   options: [
     { flags: '--days <days>', description: 'number of days, from 1 to 90 (default: 30)', parse: parseNumber },
     { flags: '--by <group>', ...oneOf(groupings) },

@@ -19,7 +19,7 @@ import { adminReservation } from './reservation.ts'
 import { adminUser } from './user/index.ts'
 import { adminVm } from './vm/index.ts'
 
-/** The operator's side needs an operator key (SLIPWAY_OPERATOR_KEY) or the login of an operator. */
+/** These commands need an operator key (SLIPWAY_OPERATOR_KEY) or an operator's login. */
 export const admin: GroupSpec = {
   name: 'admin',
   summary: 'operator commands',

@@ -13,7 +13,7 @@ const example = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 const list = command<{ organization?: string }>({
   name: 'list',
   summary: 'list the reservations of all organizations',
-  options: [{ flags: '--organization <org>', description: 'only this organization, by its id' }],
+  options: [{ flags: '--organization <org>', description: 'only this organization (id)' }],
   columns: reservationColumns,
   examples: ['slipway admin reservation list', 'slipway admin reservation list -o json'],
   async run(cli, { organization }) {
@@ -39,26 +39,26 @@ const create = command<CreateInput>({
   name: 'create',
   summary: 'sell a reservation',
   details:
-    'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for a reservation. Only delivered GPUs are billed.',
+    'From 24 hours before the start, GPUs are set aside for the reservation as they become free. No VM is stopped for a reservation. Only delivered GPUs are billed.',
   options: [
     { flags: '--organization <org>', description: 'organization that buys the reservation', required: true },
     {
       flags: '--billing-project <id>',
-      description: 'id of the project of the organization that pays for the reservation',
+      description: 'id of the organization’s project that pays for the reservation',
       required: true,
     },
     { flags: '--type <type>', description: 'VM type', values: vmTypeNames, required: true },
     { flags: '--location <location>', description: 'location', complete: 'location', required: true },
-    { flags: '--count <n>', description: 'number of VMs of the type', parse: parseNumber, required: true },
+    { flags: '--count <n>', description: 'number of VMs of this type', parse: parseNumber, required: true },
     { flags: '--start <time>', description: 'start of the contract', parse: parseTime, required: true },
     { flags: '--end <time>', description: 'end of the contract', parse: parseTime, required: true },
-    { flags: '--price <usd>', description: 'USD per GPU and hour', parse: parseNumber, required: true },
+    { flags: '--price <usd>', description: 'USD per GPU hour', parse: parseNumber, required: true },
   ],
   examples: [
     `slipway admin reservation create --organization ${example} --billing-project ${example} --type a100.8x --location us-east1-a --count 2 --start 2027-01-01 --end 2027-07-01 --price 1.1`,
   ],
   async run(cli, input) {
-    const made = await cli.operator.adminReservationCreate({
+    const created = await cli.operator.adminReservationCreate({
       organization_id: await idOf(cli, organizations, input.organization),
       billing_project_id: input.billingProject,
       type: input.type,
@@ -68,7 +68,7 @@ const create = command<CreateInput>({
       contract_end_date: input.end,
       usd_per_gpu_hour: input.price,
     })
-    await printOne(cli, made)
+    await printOne(cli, created)
   },
 })
 

@@ -17,10 +17,10 @@ interface Candidate {
   meaning: string
 }
 
-/** The time limit for lists from the service, so that the shell does not wait long. */
+/** How long the shell waits for lists from the service. */
 const listTimeoutMs = 2000
 
-/** `words` is the line after `slipway`; its last word is the one being typed, perhaps empty. */
+/** `words` follow `slipway` on the command line. The last word is the one being typed, and may be empty. */
 export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -43,7 +43,7 @@ export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]
 const withPrefix = (prefix: string, found: Candidate[]): Candidate[] =>
   found.map(({ word, meaning }) => ({ word: prefix + word, meaning }))
 
-/** Returns the values of an option. Values of a list include the text before its last comma. */
+/** Returns the values of an option. If the option is a list, each value includes the items already typed. */
 async function optionValues(
   cli: Cli,
   node: CommandNode | undefined,
@@ -74,7 +74,7 @@ interface Position {
   /** The command or group that was typed; undefined before the first word. */
   node: CommandNode | undefined
   argumentCount: number
-  /** The option that the next word is a value of. */
+  /** The option whose value is the next word. */
   openOption: OptionSpec | undefined
 }
 

@@ -18,12 +18,12 @@ export const completion = command<{ shell: string }>({
   ],
   async run(cli, { shell }) {
     if (!Object.hasOwn(completionScripts, shell))
-      throw new UsageError(`No completion for ${shell}.`, [shells.join(', ')])
+      throw new UsageError(`No completion script for ${shell}.`, [`Supported: ${shells.join(', ')}`])
     cli.io.stdout.write(completionScripts[shell as Shell])
   },
 })
 
-/** The scripts call this with the words after `--`, the last of them unfinished. */
+/** The completion scripts pass the words typed so far after `--`; the last word is incomplete. */
 export const completeCommand = (tree: CommandTree): AnyCommand =>
   command<{ words: string[] }>({
     name: '__complete',

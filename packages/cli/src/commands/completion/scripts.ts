@@ -1,8 +1,8 @@
-/** A shell loads one of these scripts. It asks `slipway __complete` for words, and offers files if there are none. */
+/** Scripts that shells load. They offer the words from `slipway __complete`, or else file names. */
 export const completionScripts = {
   bash: `_slipway() {
   local IFS=$'\\n' words=() word last=0 cut i
-  # Bash breaks words at = and :, which are part of ours.
+  # Bash splits words at = and :, but slipway treats both as part of a word.
   for ((i = 1; i <= COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
     if ((i > 1)) && [[ $word == [=:]* || \${COMP_WORDS[i - 1]} == *[=:] ]]; then

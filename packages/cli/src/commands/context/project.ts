@@ -6,7 +6,7 @@ import { projects } from '../project/resource.ts'
 
 export const contextProject = command<{ project: string }>({
   name: 'project',
-  summary: 'choose the project of the current context',
+  summary: 'set the project of the current context',
   arguments: [{ syntax: '<project>', description: 'name or id of the project', complete: 'project' }],
   examples: ['slipway context project research'],
   async run(cli, input) {

@@ -10,7 +10,9 @@ export const contextUse = command<{ name: string }>({
   async run(cli, { name }) {
     const file = readContexts(cli.env)
     if (!file.contexts[name]) {
-      throw new NotFound(`Unknown context ${name}.`, [Object.keys(file.contexts).join(', ')])
+      throw new NotFound(`Unknown context ${name}.`, [
+        `Available: ${Object.keys(file.contexts).join(', ') || 'none'}`,
+      ])
     }
     writeContexts(cli.env, { ...file, current: name })
     cli.note(`Using ${name}.`)

@@ -25,7 +25,7 @@ export const customImageCreate = command<CustomImageCreateInput>({
   summary: 'create a custom image from a VM, a disk or a snapshot',
   details:
     'A stopped VM gives the most consistent image. A running VM needs the QEMU guest agent, unless you use ' +
-    '--allow-crash-consistent: the image is then like a disk after a power failure. New VMs get a host key, a machine id and SSH keys of their own; everything else is copied.',
+    '--allow-crash-consistent: the image is then like a disk after a power failure. New VMs get their own host key, machine id and SSH keys; everything else is copied.',
   arguments: [{ syntax: '<name>', description: 'name of the image, optionally NAME:VERSION' }],
   options: [
     { flags: '--vm <vm>', description: 'VM whose OS disk is copied', complete: 'vm' },

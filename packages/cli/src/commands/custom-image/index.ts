@@ -40,7 +40,7 @@ export const customImage: GroupSpec = {
       customImages,
       async (cli, custom_image_id) =>
         cli.client.customImageDelete({ project_id: await cli.project(), custom_image_id }),
-      { loses: 'VMs that were created from it keep working.', isOperation: true },
+      { loses: 'VMs that were created from it continue to work.', isOperation: true },
     ),
   ],
 }

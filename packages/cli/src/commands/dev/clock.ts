@@ -5,7 +5,7 @@ import { printOne } from '../../output/print.ts'
 
 const show = command({
   name: 'show',
-  summary: 'show the time of the service and how its clock runs',
+  summary: 'show the time and the mode of the clock',
   examples: ['slipway dev clock show', 'slipway dev clock show -o columns=now'],
   async run(cli) {
     await printOne(cli, await cli.levers.clock.get())
@@ -14,12 +14,12 @@ const show = command({
 
 const advance = command<{ duration?: string; to?: string }>({
   name: 'advance',
-  summary: 'move the clock forward and do everything that becomes due on the way',
+  summary: 'move the clock forward and run everything that becomes due',
   details:
-    'Expiries, operations, invoices and webhooks happen at their own time, in their order. The command returns when they are done.',
+    'Expiries, operations, invoices and webhooks run in order, each at its scheduled time. The command returns when all of them are done.',
   arguments: [{ syntax: '[duration]', description: 'how far, for example 90s, 15m, 4h or 31d' }],
   options: [
-    { flags: '--to <time>', description: 'to this time instead, for example 2027-01-01', parse: parseTime },
+    { flags: '--to <time>', description: 'time to advance to, for example 2027-01-01', parse: parseTime },
   ],
   examples: ['slipway dev clock advance 31d', 'slipway dev clock advance --to 2027-01-01'],
   async run(cli, { duration, to }) {
@@ -49,11 +49,11 @@ const freeze = command<{ at?: string }>({
 
 const set = command<{ rate: number; at?: string }>({
   name: 'set',
-  summary: 'let the clock run faster or slower',
+  summary: 'make the clock run faster or slower',
   options: [
     {
       flags: '--rate <number>',
-      description: 'seconds of the service per real second, for example 3600',
+      description: 'seconds on the service clock per real second, for example 3600',
       required: true,
       parse: parseNumber,
     },
@@ -67,8 +67,8 @@ const set = command<{ rate: number; at?: string }>({
 
 const real = command({
   name: 'real',
-  summary: 'let the clock run at normal speed, starting at its current time',
-  details: 'A clock never goes back. `slipway dev reset` returns to the real time.',
+  summary: 'run the clock at normal speed from its current time',
+  details: 'The clock never moves backward. To return to the real time, use `slipway dev reset`.',
   examples: ['slipway dev clock real'],
   async run(cli) {
     await printOne(cli, await cli.levers.clock.set({ mode: 'real' }))
@@ -77,6 +77,6 @@ const real = command({
 
 export const devClock: GroupSpec = {
   name: 'clock',
-  summary: 'the clock of the service',
+  summary: 'the service clock',
   commands: [show, advance, freeze, set, real],
 }

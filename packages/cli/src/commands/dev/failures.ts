@@ -20,10 +20,10 @@ function hostCommand(name: 'fail' | 'recover', summary: string, done: string): A
 
 export const devHost: GroupSpec = {
   name: 'host',
-  summary: 'failures of hosts',
+  summary: 'simulated host failures',
   commands: [
-    hostCommand('fail', 'let a host stop reporting; it counts as down within a minute', 'stopped reporting'),
-    hostCommand('recover', 'let a host report again', 'reports again'),
+    hostCommand('fail', 'make a host stop reporting; it is marked down within a minute', 'stopped reporting'),
+    hostCommand('recover', 'make a host report again', 'reports again'),
   ],
 }
 
@@ -40,11 +40,11 @@ const crash = command<{ ref: string }>({
 
 const metrics = command<{ ref: string; gpuUtilization?: number; sshSessions?: number; silent?: boolean }>({
   name: 'metrics',
-  summary: 'set what the guest of a VM reports from now on',
+  summary: 'set the metrics that the guest of a VM reports',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--gpu-utilization <percent>', description: 'utilization of every GPU', parse: parseNumber },
-    { flags: '--ssh-sessions <count>', description: 'open SSH sessions; default: 0', parse: parseNumber },
+    { flags: '--ssh-sessions <count>', description: 'open SSH sessions (default: 0)', parse: parseNumber },
     { flags: '--silent', description: 'report nothing' },
   ],
   examples: [
@@ -64,18 +64,18 @@ const metrics = command<{ ref: string; gpuUtilization?: number; sshSessions?: nu
 
 const xid = command<{ ref: string; xid: string; gpu?: number; source?: 'guest' | 'host' }>({
   name: 'xid',
-  summary: 'let the guest or the host of a VM report an XID error of a GPU',
+  summary: 'make the guest or the host of a VM report a GPU XID error',
   details:
-    'What a guest reports changes the health of the VM. What its host reports is evidence: the VM is not billed while one of its GPUs is lost. XID 0 means that the GPU is lost without an error.',
-  arguments: [refArgument(vms), { syntax: '<xid>', description: 'number of the error, such as 79' }],
+    'An error that the guest reports changes the health of the VM. An error that the host reports is trusted: the VM is not billed while one of its GPUs is lost. XID 0 means that the GPU is lost without an XID error.',
+  arguments: [refArgument(vms), { syntax: '<xid>', description: 'XID number, such as 79' }],
   options: [
-    { flags: '--gpu <index>', description: 'position of the GPU in the VM; default: 0', parse: parseNumber },
+    { flags: '--gpu <index>', description: 'position of the GPU in the VM (default: 0)', parse: parseNumber },
     { flags: '--source <source>', ...oneOf(['guest', 'host']) },
   ],
   examples: [`slipway dev vm xid ${vms.example} 79`, `slipway dev vm xid ${vms.example} 79 --source host`],
   async run(cli, { ref, xid, gpu = 0, source = 'guest' }) {
     await cli.levers.vms.xid(await idOf(cli, vms, ref), { xid: parseNumber(xid), gpu_index: gpu, source })
-    cli.note(`The ${source} of ${ref} reports the error XID ${xid} of GPU ${gpu}.`)
+    cli.note(`The ${source} of ${ref} reports XID ${xid} for GPU ${gpu}.`)
   },
 })
 
@@ -83,7 +83,7 @@ const typeAtConsole = command<{ ref: string; input: string }>({
   name: 'console',
   summary: 'type a line at the serial console of a VM',
   details: 'The simulated guest repeats the line. Its serial log and open console sessions show both.',
-  arguments: [refArgument(vms), { syntax: '<input>', description: 'the line, without its end' }],
+  arguments: [refArgument(vms), { syntax: '<input>', description: 'the line, without a line break' }],
   examples: [`slipway dev vm console ${vms.example} 'nvidia-smi'`],
   async run(cli, { ref, input }) {
     await cli.levers.vms.console(await idOf(cli, vms, ref), { input: `${input}\r` })

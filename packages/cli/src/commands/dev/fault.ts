@@ -4,7 +4,7 @@ import { parseDurationMs, parseNumber } from '../../core/parse.ts'
 import { UsageError } from '../../errors/cli-error.ts'
 import { type Column, printList, printOne } from '../../output/print.ts'
 
-/** The compiler compares this with the contract, so no effect is missing and none is unknown. */
+/** The type makes the compiler report effects that are missing or not in the contract. */
 const effects: Record<FaultEffect, true> = {
   fail: true,
   reject: true,
@@ -38,7 +38,7 @@ const create = command<FaultInput>({
   lie     the engine reports a success that inspection does not show
   forget  the engine accepts the change and does nothing
 
-lie and forget are for operations. A fault is active until it is deleted, has taken effect --times times, or \`slipway dev reset\` ends it.`,
+lie and forget apply only to operations. A fault is active until it is deleted, has taken effect --times times, or \`slipway dev reset\` ends it.`,
   arguments: [
     {
       syntax: '<on>',
@@ -53,8 +53,8 @@ lie and forget are for operations. A fault is active until it is deleted, has ta
       required: true,
     },
     { flags: '--step <step>', description: 'only this step of the operation, for example boot' },
-    { flags: '--name <pattern>', description: 'only resources with this name, with * and ?' },
-    { flags: '--code <code>', description: 'code of the error' },
+    { flags: '--name <pattern>', description: 'only resources whose name matches; * and ? are wildcards' },
+    { flags: '--code <code>', description: 'error code' },
     {
       flags: '--delay <duration>',
       description: 'wait this long first, for example 2s',
@@ -63,7 +63,7 @@ lie and forget are for operations. A fault is active until it is deleted, has ta
     { flags: '--after <count>', description: 'ignore this many matches first', parse: parseNumber },
     {
       flags: '--times <count>',
-      description: 'end after the fault took effect this many times',
+      description: 'end the fault after it has taken effect this many times',
       parse: parseNumber,
     },
     {
@@ -105,7 +105,7 @@ const members: (keyof DevFault)[] = [
 
 const list = command({
   name: 'list',
-  summary: 'list the active faults, with how often they matched and took effect',
+  summary: 'list active faults, and how often each matched and took effect',
   columns,
   examples: ['slipway dev fault list', 'slipway dev fault list -o json'],
   async run(cli) {
@@ -115,7 +115,7 @@ const list = command({
 
 const remove = command<{ ids: string[]; all?: boolean }>({
   name: 'delete',
-  summary: 'end faults',
+  summary: 'delete faults',
   arguments: [{ syntax: '[id...]', key: 'ids', description: 'ids of the faults' }],
   options: [{ flags: '--all', description: 'all faults' }],
   examples: [
@@ -132,6 +132,6 @@ const remove = command<{ ids: string[]; all?: boolean }>({
 
 export const devFault: GroupSpec = {
   name: 'fault',
-  summary: 'failures on request',
+  summary: 'faults that make requests and operations fail',
   commands: [create, list, remove],
 }

@@ -9,7 +9,7 @@ import { devRequests } from './requests.ts'
 import { devReset } from './reset.ts'
 import { devTransitions } from './transitions.ts'
 
-/** The levers of a local service need an operator key (SLIPWAY_OPERATOR_KEY) or the login of an operator. */
+/** These commands need an operator key (SLIPWAY_OPERATOR_KEY) or an operator's login. */
 export const dev: GroupSpec = {
   name: 'dev',
   summary: 'clock, capacity and failures of a local service that was started with --dev',

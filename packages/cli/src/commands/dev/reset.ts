@@ -4,13 +4,13 @@ import { printOne } from '../../output/print.ts'
 
 export const devReset = command<{ yes?: boolean }>({
   name: 'reset',
-  summary: 'delete everything except the demo, end all faults, and set the clock to the real time',
-  details: 'The credentials of the demo keep working.',
+  summary: 'delete everything except the demo data, delete all faults, and reset the clock to real time',
+  details: 'The demo credentials keep working.',
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: ['slipway dev reset', 'slipway dev reset --yes'],
   async run(cli, { yes }) {
     const { apiUrl } = cli.settings
-    await confirmLoss(cli, `Delete everything at ${apiUrl} except the demo and its credentials?`, yes)
+    await confirmLoss(cli, `Delete everything at ${apiUrl} except the demo data and its credentials?`, yes)
     await printOne(cli, await cli.levers.reset())
   },
 })

@@ -4,11 +4,11 @@ import { printOne } from '../../output/print.ts'
 
 export const devTransitions = command<{ duration: string }>({
   name: 'transitions',
-  summary: 'set how long the boot of a VM takes',
+  summary: 'set how long VMs take to boot',
   arguments: [
     {
       syntax: '<duration>',
-      description: 'immediate, or a time of the service such as 90s',
+      description: 'immediate, or a duration on the service clock, such as 90s',
       complete: ['immediate'],
     },
   ],

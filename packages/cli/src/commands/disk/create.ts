@@ -28,8 +28,7 @@ export const diskCreate = command<DiskCreateInput>({
     { flags: '--location <location>', description: 'location of the disk', complete: 'location' },
     {
       flags: '--snapshot <snapshot>',
-      description:
-        'snapshot whose content the disk gets; the default size and location are those of the snapshot',
+      description: 'snapshot to create the disk from; also sets the default size and location',
       complete: 'snapshot',
     },
     { flags: '--type <type>', ...oneOf(diskTypes) },

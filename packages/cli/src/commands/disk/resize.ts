@@ -13,7 +13,7 @@ export const diskResize = command<{ ref: string; size: string } & WaitFlags>({
   async run(cli, { ref, size, ...wait }) {
     const target = { project_id: await cli.project(), disk_id: await idOf(cli, disks, ref) }
     const { operation } = await cli.client.diskUpdate(target, { size })
-    const finished = await follow(cli, `Growing ${ref}`, operation, wait)
+    const finished = await follow(cli, `Resizing ${ref}`, operation, wait)
     if (finished) await printOne(cli, finished.result, disks.fields)
   },
 })

@@ -45,7 +45,7 @@ export const sizeOption: OptionSpec = {
   required: true,
 }
 
-/** Lists disks. People see the names of the VMs that they are attached to; programs get the ids. */
+/** Lists disks. Tables show the names of the VMs that they are attached to; other formats have the ids. */
 export async function disksWithNames(cli: Cli, { selector }: { selector?: string }): Promise<Disk[]> {
   const found = await disks.list(cli, { label_selector: selector })
   const isAttached = found.some(({ attached_to }) => attached_to.length > 0)
@@ -53,9 +53,9 @@ export async function disksWithNames(cli: Cli, { selector }: { selector?: string
   const names = new Map((await vms.list(cli)).map(({ id, name }) => [id, name]))
   return found.map((disk) => ({
     ...disk,
-    attached_to: disk.attached_to.map((place) => ({
-      ...place,
-      vm_id: names.get(place.vm_id) ?? place.vm_id,
+    attached_to: disk.attached_to.map((attachment) => ({
+      ...attachment,
+      vm_id: names.get(attachment.vm_id) ?? attachment.vm_id,
     })),
   }))
 }
@@ -63,7 +63,7 @@ export async function disksWithNames(cli: Cli, { selector }: { selector?: string
 function attachments({ attached_to }: Disk): string {
   const lines = attached_to.map(
     ({ vm_id, mode, vm_deleted }) =>
-      `${vm_id} ${mode}${vm_deleted ? ' (deleted while its host is away)' : ''}`,
+      `${vm_id} ${mode}${vm_deleted ? ' (deleted while its host is down)' : ''}`,
   )
   return lines.join('\n') || '-'
 }

@@ -12,7 +12,7 @@ export const eventColumns: Column<Event>[] = [
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
 
-/** Returns the columns with the name of the resource of each event. */
+/** Returns the columns, with resource names instead of ids. */
 export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
   eventColumns.map((column) =>
     column.name === 'resource' ? { ...column, value: (event) => nameOf(names, event) } : column,
@@ -39,11 +39,11 @@ export const limitOption: OptionSpec = {
   parse: parseNumber,
 }
 
-/** A limit from the command line is parsed to a number; the default reaches the command as text. */
+/** A limit from the command line is parsed to a number; the default is a string. */
 export type Limit = number | string
 
-/** The service returns no more events than this on one page. */
-const longestPage = 500
+/** The service's limit. */
+const maxPageSize = 500
 
 /** Reads the newest events, a page at a time, up to the limit. */
 export async function newestEvents(
@@ -52,7 +52,7 @@ export async function newestEvents(
 ): Promise<Event[]> {
   const count = Number(limit)
   const events: Event[] = []
-  for await (const event of read(Math.min(longestPage, count))) {
+  for await (const event of read(Math.min(maxPageSize, count))) {
     events.push(event)
     if (events.length >= count) break
   }

@@ -13,7 +13,7 @@ interface Reachable {
   port: number
 }
 
-/** Returns the VMs that can be reached, sorted by name, so that a file changes only where the fleet changes. */
+/** Returns the VMs that can be reached, sorted by name, so that the file changes only when the VMs do. */
 function reachable(vms: Vm[]): Reachable[] {
   return vms
     .flatMap((vm) => {
@@ -57,14 +57,14 @@ export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): strin
 }
 
 /**
- * Writes node pools for ~/.sky/ssh_node_pools.yaml. A host of a pool has no port. If the port is not 22, the host
- * gets the name that it has in the SSH config.
+ * Writes node pools for ~/.sky/ssh_node_pools.yaml. The format has no port, so a host with a port other than
+ * 22 is listed by its name in the SSH config.
  */
 export function skypilotPools(vms: Vm[], { identity, name }: ExportOptions): string {
   const hosts = reachable(vms).flatMap(({ vm, user, host, port }) =>
     port === 22
       ? [`    - ip: ${host}`, `      user: ${user}`, `      identity_file: ${identity}`]
-      : [`    - ${vm.name} # port ${port}: comes from \`slipway export ssh-config\``],
+      : [`    - ${vm.name} # port ${port} is set by \`slipway export ssh-config\``],
   )
   return `${[
     '# Written by `slipway export skypilot`',

@@ -36,11 +36,11 @@ function exportCommand(
 
 export const exporter: GroupSpec = {
   name: 'export',
-  summary: 'the running VMs in formats for other tools',
+  summary: 'configuration files for other tools that use the running VMs',
   commands: [
     exportCommand(
       'ssh-config',
-      'write an SSH config: `ssh NAME` works with it',
+      'write an SSH config, so that `ssh NAME` works',
       'Put `Include ~/.ssh/slipway.conf` at the top of ~/.ssh/config.',
       sshConfig,
       'slipway export ssh-config > ~/.ssh/slipway.conf',

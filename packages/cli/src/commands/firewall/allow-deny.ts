@@ -16,7 +16,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
       { syntax: '<words...>', description: 'WHAT [from WHERE] [to WHERE]', complete: serviceNames },
     ],
     options: [
-      { flags: '--name <name>', description: 'name of the rule (default: a name made from the arguments)' },
+      { flags: '--name <name>', description: 'name of the rule (default: derived from the arguments)' },
       networkOption,
       labelOption,
       ...waitOptions,
@@ -45,8 +45,8 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
   })
 }
 
-export const firewallAllow = wordsCommand('allow', 'allow inbound traffic, in a short form')
+export const firewallAllow = wordsCommand('allow', 'allow inbound traffic (short form)')
 export const firewallDeny = wordsCommand(
   'deny',
-  'deny inbound traffic, in a short form; a deny rule overrides allow rules',
+  'deny inbound traffic (short form); a deny rule overrides allow rules',
 )

@@ -10,7 +10,7 @@ import { type RuleFlags, ruleOptions } from './rule-options.ts'
 
 export const firewallChange = command<RuleFlags & { ref: string; name?: string }>({
   name: 'change',
-  summary: 'change parts of a firewall rule',
+  summary: 'change a firewall rule',
   arguments: [refArgument(firewallRules)],
   options: [{ flags: '--name <name>', description: 'new name' }, ...ruleOptions],
   examples: ['slipway firewall change allow-jupyter --from 203.0.113.0/24,198.51.100.7'],

@@ -19,7 +19,7 @@ interface RuleCreateInput extends RuleFlags {
 
 export const firewallCreate = command<RuleCreateInput>({
   name: 'create',
-  summary: 'create a firewall rule from its parts',
+  summary: 'create a firewall rule',
   arguments: [{ syntax: '<name>', description: 'name of the rule' }],
   options: [
     { flags: '--action <action>', ...oneOf(['allow', 'deny']), default: 'allow' },

@@ -7,7 +7,7 @@ import { subnets } from '../subnet/resource.ts'
 import { vms } from '../vm/resource.ts'
 import { firewallRules } from './resource.ts'
 
-/** Checks only the format: the service reports what is wrong with 300.1.1.1 or 10.0.0.1/8. */
+/** Checks only the format. The service rejects invalid addresses such as 300.1.1.1 or 10.0.0.1/8. */
 export const looksLikeAddress = (text: string): boolean => /^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(text)
 
 /** Returns addresses unchanged. Any other word names a subnet, a network or a VM. */
@@ -41,7 +41,7 @@ export async function networkOf(cli: Cli, wanted: string | undefined): Promise<{
   return chosen
 }
 
-/** Lists the rules. People see the names of VMs, subnets and networks in them; programs get the ids. */
+/** Lists the rules. Tables show the names of VMs, subnets and networks; other formats have the ids. */
 export async function rulesWithNames(cli: Cli): Promise<FirewallRule[]> {
   if (cli.format.kind !== 'table') return firewallRules.list(cli)
   const [rules, ...named] = await Promise.all([

@@ -3,7 +3,7 @@ import type { OptionSpec } from '../../core/command.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { protocols } from './rule-words.ts'
 
-/** The input that a command gets from the options below. */
+/** The values of `ruleOptions`. */
 export interface RuleFlags extends WaitFlags {
   protocol?: FirewallRule['protocols']
   from?: string[]
@@ -36,7 +36,7 @@ export const ruleOptions: OptionSpec[] = [
 
 export const networkOption: OptionSpec = {
   flags: '--network <network>',
-  description: 'network of the rule (default: the network named default)',
+  description: 'network of the rule (default: default-vpc-network)',
   complete: 'network',
 }
 

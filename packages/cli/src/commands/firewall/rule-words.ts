@@ -6,7 +6,7 @@ export type Protocol = (typeof protocols)[number]
 interface RuleWords {
   protocols: Protocol[]
   ports: string[]
-  /** These are CIDR blocks, or names of VMs, subnets or networks. */
+  /** CIDR blocks, or names of VMs, subnets or networks. */
   from: string[]
   to: string[]
 }
@@ -29,7 +29,7 @@ const services: Record<string, Pick<RuleWords, 'protocols' | 'ports'>> = {
 
 export const serviceNames = Object.keys(services)
 
-/** Reads `ssh from 203.0.113.0/24 to train-7`: the service, the source and the destination. The last two are optional. */
+/** Parses a rule such as `ssh from 203.0.113.0/24 to train-7`. The source and destination are optional. */
 export function parseRuleWords(words: string[]): RuleWords {
   const [what = '', ...rest] = words
   const { protocols, ports } = parseService(what)
@@ -47,7 +47,7 @@ export function parseRuleWords(words: string[]): RuleWords {
   return rule
 }
 
-/** Reads a service, a port, a range or a list, with or without a protocol: `ssh`, `8000/tcp`, `3000-8080,9000`. */
+/** Parses a service, a port, a range or a list, such as `ssh`, `8000/tcp` or `3000-8080,9000`. */
 function parseService(text: string): Pick<RuleWords, 'protocols' | 'ports'> {
   const known = services[text.toLowerCase()]
   if (known) return known

@@ -19,7 +19,7 @@ interface RuleTestInput {
 
 export const firewallTest = command<RuleTestInput>({
   name: 'test',
-  summary: 'check whether the rules allow a packet; exit code 1 if not',
+  summary: 'check whether the rules allow a packet; the exit code is 1 if they do not',
   options: [
     { flags: '--from <address>', description: 'an address or a VM', required: true, complete: 'vm' },
     { flags: '--to <address>', description: 'an address or a VM', required: true, complete: 'vm' },
@@ -37,14 +37,14 @@ export const firewallTest = command<RuleTestInput>({
     )
     const rule = await ruleName(cli, verdict.rule_id)
     await printOne(cli, verdict, ({ allowed }) => [
-      ['Passes', allowed ? 'yes' : 'no'],
+      ['Allowed', allowed ? 'yes' : 'no'],
       ['Decided by', rule || 'no rule allows it'],
     ])
     if (!verdict.allowed) cli.exitCode = exitCodes.error
   },
 })
 
-/** Returns the name of a rule for people. Programs get only its id. */
+/** Returns the name of a rule for a table, and its id for other formats. */
 async function ruleName(cli: Cli, rule_id: string): Promise<string> {
   if (!rule_id || cli.format.kind !== 'table') return rule_id
   return (await cli.client.firewallRuleGet({ project_id: await cli.project(), rule_id })).name

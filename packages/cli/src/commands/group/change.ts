@@ -10,7 +10,7 @@ export const groupResize = command<{ ref: string; count: number } & WaitFlags>({
   name: 'resize',
   summary: 'change the number of members',
   details:
-    'New members are added all or none. If the new number is lower, the members with the highest numbers are deleted.',
+    'Either all new members are added or none. If the new number is lower, the members with the highest numbers are deleted.',
   arguments: [refArgument(groups)],
   options: [
     {
@@ -32,7 +32,7 @@ export const groupResize = command<{ ref: string; count: number } & WaitFlags>({
 
 export const groupTemplate = command<{ ref: string; template: string }>({
   name: 'set-template',
-  summary: 'set the template of members that are added later',
+  summary: 'set the template for members that are added later',
   arguments: [refArgument(groups)],
   options: [
     {

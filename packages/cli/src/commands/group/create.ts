@@ -54,7 +54,7 @@ export const groupCreate = command<NewGroupInput & WaitFlags>({
   name: 'create',
   summary: 'create an instance group: all of its VMs, or none',
   details:
-    'The members are named NAME-1, NAME-2 and so on. They run, and are billed, from the moment when the last of them ' +
+    'The members are named NAME-1, NAME-2 and so on. They start running, and are billed, when the last of them ' +
     'responds. Each member finds the others in /etc/hosts and in /run/slipway/group.env.',
   arguments: [{ syntax: '<name>', description: 'name of the group' }],
   options: [...newGroupOptions, ...waitOptions],
@@ -72,7 +72,7 @@ export const groupCreate = command<NewGroupInput & WaitFlags>({
   },
 })
 
-/** Returns the body that creates the group. */
+/** Returns the request body for the new group. */
 export async function groupRequestOf(
   cli: Cli,
   { name, count, template, location, placement, onMemberLoss, ...input }: NewGroupInput,

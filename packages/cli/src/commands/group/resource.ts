@@ -3,8 +3,8 @@ import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
-/** The service says `STATE_RUNNING`, people say `running`. */
-const wordOf = (state: string) => state.replace('STATE_', '').toLowerCase()
+/** `STATE_RUNNING` → `running` */
+const stateText = (state: string) => state.replace('STATE_', '').toLowerCase()
 
 export const groups: Resource<InstanceGroup> = {
   noun: 'group',
@@ -41,7 +41,7 @@ export const groups: Resource<InstanceGroup> = {
       group.members
         .map(
           ({ rank, name, private_address, state }) =>
-            `${rank}  ${name}  ${private_address}  ${wordOf(state)}`,
+            `${rank}  ${name}  ${private_address}  ${stateText(state)}`,
         )
         .join('\n') || '-',
     ],

@@ -5,7 +5,7 @@ import { images } from './resource.ts'
 
 export const image: GroupSpec = {
   name: 'image',
-  summary: 'images that VMs can start from',
+  summary: 'images for new VMs',
   commands: [
     listCommand(images),
     showCommand(images, async (cli, id) => resolveAmong('image', id, await images.list(cli), images.named)),

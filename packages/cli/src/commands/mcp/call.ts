@@ -13,7 +13,7 @@ interface ToolResult {
   isError?: true
 }
 
-/** These parameters of a path may be given by name. */
+/** Path parameters that accept a name instead of an id. */
 const nounOfParam: Record<string, ResourceNoun> = {
   vm_id: 'vm',
   instance_template_id: 'template',
@@ -38,7 +38,7 @@ export const waitTool = {
   name: 'operation_wait',
   title: 'Wait for an operation',
   description:
-    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks, firewall rules, instance groups, custom images and snapshots return an operation; call this tool before you use the resource.',
+    'Waits until an operation ends and returns it. Tools that create, change or delete VMs, disks, firewall rules, instance groups, custom images and snapshots return an operation; call this tool before you use the resource.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -98,12 +98,12 @@ async function paramOf(cli: Cli, name: string, value: unknown): Promise<string> 
   return noun ? idOf(cli, resources[noun], String(value)) : String(value)
 }
 
-/** Also returns an error as a result, so that the agent can read it and try something else. */
+/** Returns errors as results too, so that the agent can read them and try something else. */
 async function toToolResult(work: () => Promise<unknown>): Promise<ToolResult> {
   try {
-    const answer = await work()
-    const structured = Array.isArray(answer) ? { items: answer } : (answer as Record<string, unknown>)
-    return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: structured }
+    const result = await work()
+    const structured = Array.isArray(result) ? { items: result } : (result as Record<string, unknown>)
+    return { content: [{ type: 'text', text: JSON.stringify(result) }], structuredContent: structured }
   } catch (error) {
     return { content: [{ type: 'text', text: JSON.stringify(errorRecord(error)) }], isError: true }
   }

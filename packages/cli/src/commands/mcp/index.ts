@@ -5,14 +5,14 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
   name: 'mcp',
   summary: 'run an MCP server for AI agents on standard input and output',
   details:
-    'Provides the API as tools of the Model Context Protocol. The tools only read, unless you add --allow-writes. Add the command to the configuration of the agent: ' +
+    'Provides the API as Model Context Protocol tools. The tools are read-only unless you add --allow-writes. Add the command to the configuration of the agent: ' +
     '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
   options: [
     { flags: '--allow-writes', description: 'also provide tools that create, change and delete' },
     { flags: '--admin', description: 'also provide tools for operators' },
     {
       flags: '--toolsets <sets>',
-      description: `only these toolsets, to keep the list short for an agent: ${toolsetNames.join(', ')}`,
+      description: `provide only these toolsets, to keep the list of tools short: ${toolsetNames.join(', ')}`,
       values: toolsetNames,
       isList: true,
     },

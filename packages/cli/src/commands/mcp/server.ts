@@ -22,8 +22,8 @@ const errorCodes = {
 }
 
 /**
- * Serves the Model Context Protocol over a pair of streams: one JSON-RPC message per line, until the input ends. Calls
- * run concurrently and can be cancelled separately.
+ * Serves the Model Context Protocol over a pair of streams, with one JSON-RPC message per line, until the
+ * input ends. Calls run concurrently, and each can be cancelled.
  */
 export async function serveMcp(
   cli: Cli,
@@ -32,7 +32,7 @@ export async function serveMcp(
   output: Writable,
 ): Promise<void> {
   const tools = new Map(routeTools(options).map((entry) => [entry.tool.name, entry]))
-  const underWay = new Map<string | number, AbortController>()
+  const running = new Map<string | number, AbortController>()
   const pending = new Set<Promise<void>>()
 
   const send = (message: object) => output.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
@@ -44,14 +44,14 @@ export async function serveMcp(
     const argumentsGiven = (params.arguments ?? {}) as Record<string, unknown>
     const entry = tools.get(name)
     if (!entry && name !== waitTool.name)
-      return void sendError(id, errorCodes.invalidParams, `There is no tool ${name}.`)
+      return void sendError(id, errorCodes.invalidParams, `Unknown tool ${name}.`)
     const controller = new AbortController()
-    underWay.set(id, controller)
+    running.set(id, controller)
     const { signal } = controller
     const result = entry
       ? await callTool(cli, entry, argumentsGiven, signal)
       : await callWait(cli, argumentsGiven, signal)
-    underWay.delete(id)
+    running.delete(id)
     // The protocol requires that a cancelled request gets no response.
     if (!signal.aborted) send({ id, result })
   }
@@ -59,7 +59,7 @@ export async function serveMcp(
   async function handle(message: Message): Promise<void> {
     const { id, method, params = {} } = message
     if (id === undefined) {
-      if (method === 'notifications/cancelled') underWay.get(params.requestId as string | number)?.abort()
+      if (method === 'notifications/cancelled') running.get(params.requestId as string | number)?.abort()
       return
     }
     switch (method) {
@@ -75,14 +75,14 @@ export async function serveMcp(
       case 'tools/call':
         return call(id, params)
       default:
-        return void sendError(id, errorCodes.unknownMethod, `There is no method ${method}.`)
+        return void sendError(id, errorCodes.unknownMethod, `Unknown method ${method}.`)
     }
   }
 
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() === '') continue
     const message = parseMessage(line)
-    if (message === undefined) sendError(null, errorCodes.parse, 'That is not a JSON-RPC message.')
+    if (message === undefined) sendError(null, errorCodes.parse, 'Not a JSON-RPC message.')
     else {
       const work = handle(message).catch((error) =>
         sendError(
@@ -106,8 +106,8 @@ function initializeResult(params: Record<string, unknown>, options: ToolOptions)
     serverInfo: { name: 'slipway', title: 'Slipway', version },
     instructions: `GPU virtual machines of one Slipway project. ${
       options.allowsWrites
-        ? 'Creating costs money: look at offer_list and estimate_create first, and delete what is not needed.'
-        : 'Reading only; the person can restart with --allow-writes.'
+        ? 'Resources cost money: check offer_list and estimate_create first, and delete what is not needed.'
+        : 'Read-only. To allow changes, the user can restart the server with --allow-writes.'
     }`,
   }
 }

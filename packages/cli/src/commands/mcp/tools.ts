@@ -26,9 +26,9 @@ export interface RouteTool {
   tool: Tool
   routeId: RouteId
   isOperator: boolean
-  /** Maps each member of the input to the part of the request that it belongs to. */
+  /** Maps each input field to the part of the request that it belongs to. */
   place: Map<string, 'params' | 'query' | 'body'>
-  /** A body that is not an object of members is passed as one member called `body`. */
+  /** True if the body is not an object with named fields; it is then passed as one field called `body`. */
   isBodyWhole: boolean
 }
 
@@ -39,7 +39,7 @@ interface JsonSchema {
   description?: string
 }
 
-// These are taken from the context when they are missing.
+// If missing, these are taken from the current context.
 const defaulted = new Set(['project_id', 'organization_id'])
 
 export interface ToolOptions {
@@ -49,11 +49,11 @@ export interface ToolOptions {
   toolsets: string[] | undefined
 }
 
-/** The operations of VMs, disks and rules are all in `operation_list` and `operation_get` as well. */
-const isRepeated = (id: RouteId) =>
+/** `operation_list` and `operation_get` already cover the operations of all kinds of resources. */
+const isRedundant = (id: RouteId) =>
   /^(vm|disk|firewallRule|instanceGroup|customImage|snapshot)Operation(List|Get)$/.test(id)
 
-/** Creates one tool per route. Agents get no sessions, and secrets only if they may write. */
+/** Creates one tool per route. Agents cannot manage sessions, and get secrets only if they may write. */
 export function routeTools(options: ToolOptions): RouteTool[] {
   return routeIds
     .filter((id) => {
@@ -61,7 +61,7 @@ export function routeTools(options: ToolOptions): RouteTool[] {
       const isReading = (route.method === 'GET' && !route.noStore) || route.changesNothing === true
       if (
         id.startsWith('auth') ||
-        isRepeated(id) ||
+        isRedundant(id) ||
         route.isText ||
         !isInToolset(route.tag, options.toolsets)
       )
@@ -113,8 +113,8 @@ function toTool(routeId: RouteId): RouteTool {
       annotations: {
         readOnlyHint: isReading,
         destructiveHint: route.method === 'DELETE' || route.isDestructive === true,
-        // Each call has its own idempotency key, so only reads, deletions and PUTs can be repeated without an additional
-        // effect.
+        // Each call has its own idempotency key, so only reads, deletions and PUTs have no additional effect
+        // when repeated.
         idempotentHint: isReading || route.method === 'DELETE' || route.method === 'PUT',
         openWorldHint: false,
       },
@@ -129,22 +129,22 @@ function paramText(name: string): string {
     : `Name or id of the ${noun}.`
 }
 
-/** The protocol requires an object as the result, so a plain array is put into `items`. */
-export function outputSchema(answer: object): object {
-  const schema = shape(answer) as { type?: string }
+/** The protocol requires an object as the result, so an array is wrapped in `items`. */
+export function outputSchema(response: object): object {
+  const schema = shape(response) as { type?: string }
   return schema.type === 'array'
     ? { type: 'object', properties: { items: schema }, required: ['items'] }
     : schema
 }
 
-/** Returns the structure of a response, without descriptions and formats, which only a sender needs. */
+/** Returns the structure of a response, without the descriptions and formats that only requests need. */
 function shape(schema: object): unknown {
-  const said = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
+  const omitted = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
   return JSON.parse(JSON.stringify(schema), (key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    // A field of a record can have the name of a keyword, so `properties` itself is not filtered.
+    // A field can have the same name as a keyword, so `properties` itself is not filtered.
     if (key === 'properties') return value
-    return Object.fromEntries(Object.entries(value).filter(([name]) => !said.has(name)))
+    return Object.fromEntries(Object.entries(value).filter(([name]) => !omitted.has(name)))
   })
 }
 

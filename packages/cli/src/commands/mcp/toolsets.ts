@@ -1,6 +1,6 @@
 import type { Tag } from '@slipway/contract'
 
-/** Groups of tools, by the tags of their routes. Sessions are for people, and operator tools have their own flag. */
+/** Tools are grouped by route tag. Agents cannot sign in; operator tools have their own flag. */
 const sets: Record<Lowercase<Exclude<Tag, 'Authentication' | 'Operators'>>, true> = {
   organizations: true,
   projects: true,

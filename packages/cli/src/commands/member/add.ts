@@ -20,7 +20,7 @@ export const memberAdd = command<{ email: string; role: Role }>({
 
 export const memberInvite = command<{ ref: string }>({
   name: 'invite',
-  summary: 'create a new invitation link for a person who was invited',
+  summary: 'create a new invitation link for a person who was already invited',
   arguments: [refArgument(members)],
   examples: ['slipway member invite grace@example.com'],
   async run(cli, { ref }) {

@@ -19,11 +19,11 @@ export const members: Resource<Member> = {
   named: (member) => ({ id: member.user_id, name: member.email }),
 }
 
-/** Prints the keys that stay valid after a member loses a role. */
+/** Prints the keys that stay valid after a member was removed or got another role. */
 export function printRemainingKeys(cli: Cli, keys: AccessKey[]): void {
   const names = keys.map(({ name, prefix }) => `${name} (${prefix})`)
   if (names.length === 0) return
-  cli.say(`Project keys that this member created stay valid: ${names.join(', ')}.`)
+  cli.say(`Project keys created by this member stay valid: ${names.join(', ')}.`)
 }
 
 export const revokeKeysOption: OptionSpec = {

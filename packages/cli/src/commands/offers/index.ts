@@ -19,13 +19,13 @@ const columns: Column<Offer>[] = [
   { name: 'scratch', value: (offer) => `${offer.scratch_gb} GB`, align: 'right', isExtra: true },
 ]
 
-/** The service sends the cheapest first. */
-const orders: Record<string, ((one: Offer, other: Offer) => number) | undefined> = {
+/** The service already returns the cheapest offer first. */
+const orders: Record<string, ((a: Offer, b: Offer) => number) | undefined> = {
   price: undefined,
-  memory: (one, other) => other.gpu_memory_gb * other.gpu_count - one.gpu_memory_gb * one.gpu_count,
-  gpus: (one, other) => other.gpu_count - one.gpu_count,
-  available: (one, other) => other.quantity - one.quantity,
-  location: (one, other) => one.location.localeCompare(other.location),
+  memory: (a, b) => b.gpu_memory_gb * b.gpu_count - a.gpu_memory_gb * a.gpu_count,
+  gpus: (a, b) => b.gpu_count - a.gpu_count,
+  available: (a, b) => b.quantity - a.quantity,
+  location: (a, b) => a.location.localeCompare(b.location),
 }
 
 interface OffersInput {
@@ -40,11 +40,11 @@ interface OffersInput {
 
 export const offers = command<OffersInput>({
   name: 'offers',
-  summary: 'show which VM types are available in which location, and their prices, cheapest first',
+  summary: 'show the availability and price of each VM type by location, cheapest first',
   options: [
     {
       flags: '--gpu <gpu>',
-      description: 'a GPU, a family or a type: a100, a100-80gb, l40s-48gb.4x',
+      description: 'GPU, family or VM type, for example a100, a100-80gb or l40s-48gb.4x',
       complete: vmTypeNames,
     },
     { flags: '--min-gpus <count>', description: 'minimum number of GPUs', parse: parseNumber },

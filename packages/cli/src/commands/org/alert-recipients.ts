@@ -5,7 +5,7 @@ export const orgAlertRecipients = command<{ emails: string[]; none?: boolean }>(
   name: 'alert-recipients',
   summary: 'show or set the additional recipients of alerts',
   details:
-    'Owners and admins get e-mails about budgets, payments and quota requests. These addresses get the same e-mails. The given addresses replace all earlier ones.',
+    'Owners and admins get e-mails about budgets, payments and quota requests. Additional recipients get the same e-mails. The addresses that you pass replace the current ones.',
   arguments: [{ syntax: '[emails...]', description: 'e-mail addresses, at most 10' }],
   options: [{ flags: '--none', description: 'remove all additional recipients' }],
   examples: [

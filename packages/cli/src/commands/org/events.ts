@@ -7,7 +7,7 @@ export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>(
   name: 'events',
   summary: 'show the audit log: changes to members, keys and billing, and failed sign-ins',
   details:
-    'Shows events that belong to no project. Needs the role admin or owner. For events of a project, use `slipway events`.',
+    'Shows events that do not belong to a project. Requires the role admin or owner. For events of a project, use `slipway events`.',
   arguments: [
     {
       syntax: '[organization]',

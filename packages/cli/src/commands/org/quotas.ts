@@ -4,7 +4,7 @@ import { quotaColumns, shareColumn } from '../quota/resource.ts'
 
 export const orgQuotas = command<{ ref?: string }>({
   name: 'quotas',
-  summary: 'list the quotas of the organization and their use',
+  summary: 'list the quotas of the organization and their usage',
   arguments: [
     {
       syntax: '[organization]',

@@ -16,7 +16,7 @@ export const projectBudget = command<BudgetInput>({
   options: [
     { flags: '--set <usd>', description: 'dollars per month', parse: parseNumber },
     { flags: '--none', description: 'remove the budget' },
-    { flags: '--hard-stop', description: 'refuse requests that cost money when the budget is spent' },
+    { flags: '--hard-stop', description: 'reject requests that cost money when the budget is spent' },
   ],
   examples: [
     'slipway project budget',
@@ -36,7 +36,7 @@ export const projectBudget = command<BudgetInput>({
     await printOne(cli, budget, ({ monthly_usd, spent_usd, hard_stop }) => [
       ['Monthly', monthly_usd === null ? 'none' : usd(monthly_usd)],
       ['Spent', usd(spent_usd)],
-      ['When spent', hard_stop ? 'refuse requests that cost money' : 'continue'],
+      ['When spent', hard_stop ? 'reject requests that cost money' : 'continue'],
     ])
   },
 })

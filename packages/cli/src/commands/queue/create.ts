@@ -17,7 +17,7 @@ interface QueueInput {
 const queueOptions: OptionSpec[] = [
   {
     flags: '--hold',
-    description: 'hold the GPUs for 15 minutes instead of using them; then run `slipway queue claim`',
+    description: 'hold the GPUs for 15 minutes, until you run `slipway queue claim`',
   },
   {
     flags: '--for <duration>',
@@ -30,7 +30,7 @@ export const queueCreate = command<NewVmInput & QueueInput>({
   name: 'create',
   summary: 'wait for GPUs and then create a VM',
   details:
-    'Waiting costs nothing. The VM is created when the turn of the request has come and enough GPUs are free.',
+    'Waiting costs nothing. The VM is created when the request is first in the queue and enough GPUs are free.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [...newVmOptions, ...queueOptions],
   examples: [
@@ -50,7 +50,7 @@ export const queueGroup = command<NewGroupInput & QueueInput>({
   name: 'group',
   summary: 'wait for GPUs and then create an instance group',
   details:
-    'The group gets the GPUs of all its members at the same time, in one location. Until then, smaller requests can be served first.',
+    'The group gets the GPUs for all its members at the same time, in one location. Until then, smaller requests can be granted first.',
   arguments: [{ syntax: '<name>', description: 'name of the group' }],
   options: [...newGroupOptions, ...queueOptions],
   examples: [
@@ -84,7 +84,7 @@ async function send(
   )
   const at = likely(request)
   cli.note(
-    `The request is at position ${request.position ?? 'over 100'} in the queue${at && `, and will probably be granted at ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
+    `The request is at position ${request.position ?? 'over 100'} in the queue${at && `, and will probably be granted by ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
   )
   await printOne(cli, request, capacityRequests.fields, capacityRequests.columns)
 }

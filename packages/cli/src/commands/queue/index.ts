@@ -7,7 +7,7 @@ import { printOne } from '../../output/print.ts'
 import { queueCreate, queueGroup, queueStart } from './create.ts'
 import { capacityRequests } from './resource.ts'
 
-/** The longest time that the service lets one request wait. */
+/** The longest wait that the service allows for one request. */
 const waitS = 30
 
 const queueWait = command<{ ref: string }>({
@@ -52,7 +52,7 @@ const queueCancel = command<{ ref: string; yes?: boolean }>({
   examples: ['slipway queue cancel train-7', 'slipway queue cancel train-7 --yes'],
   async run(cli, { ref, yes }) {
     const capacity_request_id = await idOf(cli, capacityRequests, ref)
-    await confirmLoss(cli, `Cancel the request for ${ref}? It will lose its place in the queue.`, yes)
+    await confirmLoss(cli, `Cancel the request for ${ref}? It will lose its position in the queue.`, yes)
     await cli.client.capacityRequestDelete({ project_id: await cli.project(), capacity_request_id })
     cli.note(`Cancelled ${ref}.`)
   },
@@ -60,7 +60,7 @@ const queueCancel = command<{ ref: string; yes?: boolean }>({
 
 export const queue: GroupSpec = {
   name: 'queue',
-  summary: 'requests that wait for GPUs',
+  summary: 'capacity requests, which wait for GPUs',
   commands: [
     listCommand(capacityRequests),
     showCommand(capacityRequests, async (cli, capacity_request_id) =>

@@ -3,13 +3,13 @@ import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
 
 export type CapacityRequest = ListItem<'capacityRequestList'>
 
-/** Returns what a request waits for: the name of its new VM or group, or the id of the VM. */
+/** Returns the name of the VM or group to create, or the id of the VM to start or replace. */
 function waitsFor({ request }: CapacityRequest): string {
   const created = (request.vm ?? request.instance_group) as { name: string } | undefined
   return created?.name ?? String(request.start_vm_id ?? request.replace_vm_id)
 }
 
-/** Formats a time for people, without seconds. */
+/** Formats a time for display, without seconds. */
 const minute = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
 
 /** Returns when a request will probably be granted, and how reliable that estimate is. */
@@ -44,7 +44,7 @@ export const capacityRequests: Resource<CapacityRequest> = {
     ['likely', minute(request.estimate.likely_at)],
     ['latest', minute(request.estimate.latest_at)],
     [
-      'estimates kept',
+      'estimates met',
       request.estimate.hit_rate === null ? '' : `${Math.round(request.estimate.hit_rate * 100)} %`,
     ],
     ['location', request.location],

@@ -4,7 +4,7 @@ import { quotaColumns, shareColumn } from './resource.ts'
 
 export const quotaList = command({
   name: 'list',
-  summary: 'list quotas and their use',
+  summary: 'list quotas and their usage',
   columns: [...quotaColumns, shareColumn],
   examples: ['slipway quota list', 'slipway quota list -o columns=name,available'],
   async run(cli) {

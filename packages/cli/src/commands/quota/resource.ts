@@ -2,7 +2,7 @@ import type { OrganizationQuota } from '@slipway/sdk'
 import type { Column } from '../../output/print.ts'
 import { bar } from '../../output/text.ts'
 
-/** An organization has all the quotas that a project has. */
+/** Also fits the quotas of a project, which are a subset. */
 export const quotaColumns: Column<OrganizationQuota>[] = [
   { name: 'name', value: (quota) => quota.name },
   { name: 'used', value: (quota) => quota.used, align: 'right' },

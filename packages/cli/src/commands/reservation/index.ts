@@ -25,7 +25,7 @@ const reservationUse = command<{ ref: string; vm: string }>({
 const reservationLeave = command<{ vm: string }>({
   name: 'leave',
   summary: 'move a VM out of its reservation',
-  details: 'The VM keeps its GPUs and is billed at the list price from now on.',
+  details: 'The VM keeps its GPUs and is billed at the list price.',
   arguments: [vmArgument],
   examples: ['slipway reservation leave train-7'],
   async run(cli, { vm }) {

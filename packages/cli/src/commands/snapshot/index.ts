@@ -16,7 +16,7 @@ const annotated: Parameters<typeof labelCommand<Snapshot>>[0] = {
 
 export const snapshot: GroupSpec = {
   name: 'snapshot',
-  summary: 'snapshots of disks, from which new disks are created',
+  summary: 'disk snapshots, from which you can create disks',
   commands: [
     snapshotCreate,
     listCommand<Snapshot, { selector?: string }>(snapshots, {
@@ -33,7 +33,7 @@ export const snapshot: GroupSpec = {
     deleteCommand(
       snapshots,
       async (cli, snapshot_id) => cli.client.snapshotDelete({ project_id: await cli.project(), snapshot_id }),
-      { loses: 'Disks that were created from it stay.', isOperation: true },
+      { loses: 'Disks that were created from it are kept.', isOperation: true },
     ),
   ],
 }

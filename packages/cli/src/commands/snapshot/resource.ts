@@ -3,7 +3,7 @@ import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
-/** What a copy takes and is billed for; nothing while it is being created. */
+/** The stored size, which is billed. It is 0 while the copy is being created. */
 export const storedText = (bytes: number) => (bytes === 0 ? '-' : `${(bytes / 1024 ** 3).toFixed(2)} GiB`)
 
 export const snapshots: Resource<Snapshot> = {

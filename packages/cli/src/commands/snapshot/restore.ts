@@ -15,10 +15,10 @@ interface RestoreInput extends WaitFlags {
 
 export const snapshotRestore = command<RestoreInput>({
   name: 'restore',
-  summary: 'create a disk with the content of a snapshot',
+  summary: 'create a disk from a snapshot',
   arguments: [refArgument(snapshots), { syntax: '<name>', description: 'name of the new disk' }],
   options: [
-    { flags: '--size <size>', description: 'size of the disk (default: that of the snapshot)' },
+    { flags: '--size <size>', description: 'size of the disk (default: the size of the snapshot)' },
     labelOption,
     ...waitOptions,
   ],

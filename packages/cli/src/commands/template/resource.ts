@@ -5,7 +5,7 @@ import { ageOf } from '../../output/text.ts'
 
 type Template = ListItem<'instanceTemplateList'>
 
-/** A name means the latest version; earlier ones have their ids. */
+/** A name means the latest version; earlier versions need an id. */
 export const templates: Resource<Template> = {
   noun: 'template',
   title: 'instance template',

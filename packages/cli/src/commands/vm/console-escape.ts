@@ -1,11 +1,11 @@
 const [tilde, dot, returnKey, newline] = [0x7e, 0x2e, 0x0d, 0x0a]
 
-/** Finds `~.` at the beginning of a line of input, as ssh does. `~~` there is one tilde. */
+/** Detects `~.` at the beginning of an input line, as ssh does. `~~` at the same position sends one tilde. */
 export class EscapeFilter {
   #isAtStart = true
   #holdsTilde = false
 
-  /** Returns what is to be sent. */
+  /** Returns the bytes to send. */
   take(input: Buffer): { bytes: Buffer; isLeaving: boolean } {
     const sent: number[] = []
     for (const byte of input) {

@@ -2,7 +2,7 @@ import { consoleProtocol } from '@slipway/contract/states'
 import type { WebSocket } from 'ws'
 import type { Cli } from '../../core/cli.ts'
 import { command } from '../../core/command.ts'
-import { namesProxy } from '../../core/fetch.ts'
+import { usesProxy } from '../../core/fetch.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
 import { EscapeFilter } from './console-escape.ts'
@@ -14,11 +14,11 @@ export const vmConsole = command<{ ref: string; read?: boolean; force?: boolean 
   name: 'console',
   summary: 'open the serial console of a VM',
   details:
-    'Shows the last 64 KiB of the console and what follows, and sends what you type. The console works without a network in the VM. Type `~.` at the beginning of a line to leave, and `~~` for a tilde there. One session at a time can type; --read only watches. `-o` has no effect.',
+    'Shows the last 64 KiB of console output and all new output, and sends what you type. The console works even if the VM has no network. At the beginning of a line, type `~.` to leave, or `~~` for a tilde. Only one session at a time can type; use --read to only watch. `-o` has no effect.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--read', description: 'watch only' },
-    { flags: '--force', description: 'take over from a session that types' },
+    { flags: '--force', description: 'take over from the session that can type' },
   ],
   examples: ['slipway vm console train-7', 'slipway vm console train-7 --read'],
   async run(cli, { ref, read, force }) {
@@ -31,12 +31,12 @@ export const vmConsole = command<{ ref: string; read?: boolean; force?: boolean 
   },
 })
 
-/** The ticket is opened where the command line reaches the service, which may not be its public URL. */
+/** Connects through the CLI's API URL, which may differ from the service's public URL. */
 async function connect(cli: Cli, path: string): Promise<WebSocket> {
   const target = new URL(path, cli.settings.apiUrl)
   const [{ WebSocket }, { agent }] = await Promise.all([
     import('ws'),
-    namesProxy()
+    usesProxy()
       ? import('../../core/proxy.ts').then(({ viaProxy }) => viaProxy(target))
       : { agent: undefined },
   ])
@@ -46,14 +46,14 @@ async function connect(cli: Cli, path: string): Promise<WebSocket> {
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve)
     socket.once('error', (cause) =>
-      reject(new CliError('unavailable', `The console did not open: ${cause.message}`, exitCodes.error)),
+      reject(new CliError('unavailable', `Could not open the console: ${cause.message}`, exitCodes.error)),
     )
   })
   socket.on('error', () => {})
   return socket
 }
 
-/** Returns when the person leaves; throws if the service ends the session. */
+/** Returns when the user leaves; throws if the service ends the session. */
 async function session(cli: Cli, socket: WebSocket): Promise<void> {
   const { stdin, stdout } = cli.io
   const filter = new EscapeFilter()

@@ -13,10 +13,10 @@ type Offer = ListItem<'offerList'>
 
 type Asked = 'name' | 'type' | 'location' | 'image' | 'ssh_public_key'
 
-/** A request to create a VM, in which the values that are asked for may be missing. */
+/** A request to create a VM. Values that the user can be asked for may be missing. */
 export type VmDraft = Omit<VmCreate, Asked> & { [K in Asked]: string | undefined }
 
-/** Adds the values that the command line does not specify: by asking on a terminal, otherwise with defaults. */
+/** Adds missing values: asks for them on a terminal, and otherwise uses defaults. */
 export async function completeDraft(
   cli: Cli,
   { ssh_public_key, image: wanted, ...draft }: VmDraft,
@@ -50,7 +50,7 @@ async function askType(cli: Cli, offers: Offer[]): Promise<string> {
   }
   if (cheapest.size === 0) {
     throw new UsageError('No VM type is available within your quota.', [
-      '`slipway offers` shows what is in stock and what the quota covers.',
+      '`slipway offers` shows stock and remaining quota.',
     ])
   }
   return askChoice(
@@ -88,7 +88,7 @@ const askName = (cli: Cli, initial: string) =>
     validate: (text) => (isResourceName(text) ? undefined : resourceNameHint),
   })
 
-/** The service chooses the first location that has everything. */
+/** Lets the service choose a location where the VM fits. */
 export const anyLocation = 'any'
 
 /** Returns the default image of a location. */
@@ -97,11 +97,11 @@ async function findImage(cli: Cli, location: string): Promise<string> {
   const isUsable = (image: { locations: string[] }) =>
     location === anyLocation ? image.locations.length > 0 : image.locations.includes(location)
   const names = images.filter(isUsable).map(({ name }) => name)
-  // A location without images may not exist at all; then report that.
+  // The location may not exist; in that case, this throws a clearer error.
   if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)
     throw new UsageError(`No image is available in ${location}.`, [
-      `There are some in ${[...new Set(images.flatMap((image) => image.locations))].join(', ')}.`,
+      `Images are available in ${[...new Set(images.flatMap((image) => image.locations))].join(', ')}.`,
     ])
   const best = defaultImage(names)
   if (!best)

@@ -27,7 +27,7 @@ interface VmCreateInput extends NewVmInput, WaitFlags {
 
 const locationsOption: OptionSpec = {
   flags: '--location <locations>',
-  description: `location; several, separated by commas, are tried in order; \`${anyLocation}\` means any location with free capacity`,
+  description: `location, or a list separated by commas to try in order; \`${anyLocation}\` means any location with free capacity`,
   complete: 'location',
   also: [anyLocation],
   isList: true,
@@ -54,7 +54,7 @@ export const vmCreate = command<VmCreateInput>({
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [
     ...newVmOptions,
-    { flags: '--dry-run', description: 'show the price and the request, create nothing' },
+    { flags: '--dry-run', description: 'show the price and the request without creating the VM' },
     { flags: '-y, --yes', description: 'skip the final confirmation' },
     ...waitOptions,
   ],
@@ -89,7 +89,7 @@ export const vmCreate = command<VmCreateInput>({
   },
 })
 
-/** Creates a VM in one location, follows it and prints how to reach it. */
+/** Creates a VM in one location, waits for it, and prints how to connect. */
 async function create(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<void> {
   const project_id = await cli.project()
   const { request, wasAsked } = await requestOf(cli, input, location)
@@ -109,7 +109,7 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
   print(cli, howToConnect(finished.result))
 }
 
-/** Returns what the flags say, completed by a template or by questions. */
+/** Builds the request from the options. Missing values come from a template or from questions. */
 export async function requestOf(cli: Cli, input: NewVmInput, location: string | undefined) {
   const { template, name, address } = input
   const members = {
@@ -129,7 +129,7 @@ export async function requestOf(cli: Cli, input: NewVmInput, location: string | 
 
 const unanswered = { type: undefined, image: undefined, ssh_public_key: undefined }
 
-/** What a person reads of a request; the rest is the template's. */
+/** Describes a request in a few words. */
 const summaryOf = ({ type, location }: VmCreate) =>
   `${type ?? 'from its template'}${location ? ` in ${location}` : ''}`
 

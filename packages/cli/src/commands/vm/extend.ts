@@ -13,7 +13,7 @@ export const vmExtend = command<{ ref: string; ttl: number; onExpiry?: ExpiryAct
   options: [
     {
       flags: '--ttl <duration>',
-      description: 'time to live from now, for example 4h',
+      description: 'time to live, counted from now, for example 4h',
       required: true,
       parse: parseDurationMs,
     },

@@ -10,7 +10,7 @@ import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
 import { keysOf } from './public-key.ts'
 
-/** The options that VMs, templates and groups have in common. */
+/** The options that are common to VMs, templates and groups. */
 export interface VmInput {
   type?: string
   image?: string
@@ -80,7 +80,7 @@ export const vmOptions: OptionSpec[] = [
   labelOption,
   {
     flags: '--ttl <duration>',
-    description: 'time to live from the first start, for example 4h',
+    description: 'time to live, counted from the first start, for example 4h',
     parse: parseDurationMs,
   },
   {
@@ -90,7 +90,7 @@ export const vmOptions: OptionSpec[] = [
   },
 ]
 
-/** Returns the members of a request that the options specify, with files read and names replaced by ids. */
+/** Converts the options to request fields: reads the files and replaces names with ids. */
 export async function membersOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
   const { type, image, customImage, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
@@ -122,7 +122,7 @@ async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['dis
 
 type NewDisk = NonNullable<VmCreate['new_disks']>[number]
 
-/** Does not check size and type, because the service does. */
+/** The service validates the size and the type. */
 function newDiskOf(text: string): NewDisk {
   const [size = '', type] = text.split(':')
   return { size, ...(type && { type: type as NonNullable<NewDisk['type']> }) }

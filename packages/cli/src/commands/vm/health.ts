@@ -19,7 +19,7 @@ const members: (keyof HealthReason)[] = ['gpu_index', 'code', 'source', 'action'
 
 export const vmHealth = command<{ ref: string; onFault?: Vm['on_gpu_fault'] } & WaitFlags>({
   name: 'health',
-  summary: 'show the faults of the GPUs of a VM, or choose what happens at a fault',
+  summary: 'show the GPU faults of a VM, or choose what happens after a fault',
   details:
     'A degraded VM needs a reset; an unhealthy VM needs other GPUs (`slipway vm replace`). With `--on-fault replace`, the service moves an unhealthy VM to other GPUs automatically, at most twice a day; local scratch data is lost.',
   arguments: [refArgument(vms)],

@@ -22,10 +22,10 @@ export const vmIdle = command<IdleInput>({
     'The image must have the tag `slipway-guest`. A VM is idle if every GPU was below the limit in every sample of the window and no SSH session was open. Missing samples never count as idle. The event `vm.idle_stopping` is sent 10 minutes before the stop.',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '--below <percent>', description: 'GPU utilization, 1 to 50', parse: parseNumber },
-    { flags: '--for <duration>', description: 'window, 10m to 24h', parse: parseDurationMs },
+    { flags: '--below <percent>', description: 'limit for GPU utilization, from 1 to 50', parse: parseNumber },
+    { flags: '--for <duration>', description: 'how long the GPUs must be idle, from 10m to 24h', parse: parseDurationMs },
     { flags: '--action <action>', ...oneOf(['stop', 'notify']) },
-    { flags: '--ignore-ssh', description: 'a VM with an open SSH session can be idle' },
+    { flags: '--ignore-ssh', description: 'also count a VM with an open SSH session as idle' },
     { flags: '--off', description: 'remove the policy' },
     ...waitOptions,
   ],
@@ -33,7 +33,7 @@ export const vmIdle = command<IdleInput>({
   run(cli, { ref, below, for: window, action = 'stop', ignoreSsh, off, ...wait }) {
     const isComplete = below !== undefined && window !== undefined
     if (off ? below !== undefined || window !== undefined : !isComplete)
-      throw new UsageError('Give --below and --for, or --off.')
+      throw new UsageError('Use either --below and --for, or --off.')
     const idle_policy = off
       ? null
       : {

@@ -10,15 +10,15 @@ interface ListInput {
   selector?: string
 }
 
-/** The service says `STATE_RUNNING`, people say `running`. */
-const wordOf = (state: VmState) => state.replace('STATE_', '').toLowerCase()
+/** `STATE_RUNNING` → `running` */
+const stateText = (state: VmState) => state.replace('STATE_', '').toLowerCase()
 
 export const vmList = listCommand<Vm, ListInput>(vms, {
   options: [
     {
       flags: '--state <states>',
       description: 'states, separated by commas: running, shutoff, …',
-      values: vmStates.map(wordOf),
+      values: vmStates.map(stateText),
       isList: true,
     },
     { flags: '--type <types>', description: 'VM types', values: vmTypeNames, isList: true },
@@ -32,7 +32,7 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
   list: async (cli, { state, type, location, selector }) =>
     cli.client.collect('vmList', {
       project_id: await cli.project(),
-      states: state && vmStates.filter((each) => state.includes(wordOf(each))).join(','),
+      states: state && vmStates.filter((each) => state.includes(stateText(each))).join(','),
       types: type?.join(','),
       locations: location,
       label_selector: selector,

@@ -10,7 +10,7 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
   name: 'log',
   summary: 'print the serial console of a VM',
   details:
-    'Prints the last 64 KiB. Control characters other than line breaks are shown as codes, because a program in the VM could otherwise control your terminal; --raw prints them unchanged. `-o` has no effect.',
+    'Prints the last 64 KiB. Control characters other than line breaks are shown as codes, so that a program in the VM cannot control your terminal; --raw prints them unchanged. `-o` has no effect.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '-f, --follow', description: 'continue until interrupted or until the VM is deleted' },
@@ -20,7 +20,7 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
   async run(cli, { ref, follow, all, raw }) {
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
-    // The first half of a line break, until its other half arrives.
+    // A \r at the end of a chunk is held back, because it may be the first half of a \r\n.
     let held = ''
     for await (const content of readLog(cli, target, { follow, all })) {
       const text = held + content
@@ -44,12 +44,12 @@ async function* readLog(
 ) {
   let offset = all ? 0 : undefined
   for (;;) {
-    const answer = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
+    const response = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
       if (follow && offset !== undefined && isApiError(error) && error.code === 'not_found') return undefined
       throw error
     })
-    if (!answer) return
-    const { content, next_offset } = answer
+    if (!response) return
+    const { content, next_offset } = response
     yield content
     const hasMore = content !== '' && next_offset !== offset
     offset = next_offset

@@ -5,23 +5,23 @@ import { idOf, refArgument } from '../../core/resource.ts'
 import { type Column, printList } from '../../output/print.ts'
 import { vms } from './resource.ts'
 
-const known = ({ points }: MetricSeries) => points.flatMap(([, value]) => (value === null ? [] : [value]))
-const shown = (value: number | undefined) =>
+const valuesOf = ({ points }: MetricSeries) => points.flatMap(([, value]) => (value === null ? [] : [value]))
+const formatted = (value: number | undefined) =>
   value === undefined ? '' : value.toLocaleString('en-US', { maximumFractionDigits: 2 })
 
 const columns: Column<MetricSeries>[] = [
   { name: 'name', value: ({ name }) => name },
   { name: 'gpu', value: ({ labels }) => labels.gpu ?? '' },
-  { name: 'latest', value: (series) => shown(known(series).at(-1)), align: 'right' },
+  { name: 'latest', value: (series) => formatted(valuesOf(series).at(-1)), align: 'right' },
   {
     name: 'lowest',
-    value: (series) => shown(known(series).toSorted((a, b) => a - b)[0]),
+    value: (series) => formatted(valuesOf(series).toSorted((a, b) => a - b)[0]),
     align: 'right',
     spare: 2,
   },
   {
     name: 'highest',
-    value: (series) => shown(known(series).toSorted((a, b) => b - a)[0]),
+    value: (series) => formatted(valuesOf(series).toSorted((a, b) => b - a)[0]),
     align: 'right',
     spare: 1,
   },
@@ -35,7 +35,7 @@ export const vmMetrics = command<{ ref: string; since?: number; step?: number; m
     'Values are kept for 24 hours at intervals of 60 seconds, and for 15 days at intervals of 5 minutes. GPU metrics need an image with the tag `slipway-guest`. With `-o json`, every point is printed.',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '--since <duration>', description: 'how far to look back; default: 1h', parse: parseDurationMs },
+    { flags: '--since <duration>', description: 'how far to look back (default: 1h)', parse: parseDurationMs },
     {
       flags: '--step <duration>',
       description: 'time between two points, at least 60s',

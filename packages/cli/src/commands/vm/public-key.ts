@@ -12,7 +12,7 @@ import { rememberKey } from './remembered-keys.ts'
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
 
 /**
- * Reads a public key from a file. If the path is that of a private key, reads the public key next to it.
+ * Reads a public key from a file. If the file is a private key, reads the public key next to it.
  */
 export async function readPublicKey(cli: Cli, path: string): Promise<string> {
   const text = (await readTextFile(cli.io, path)).trim()
@@ -20,20 +20,20 @@ export async function readPublicKey(cli: Cli, path: string): Promise<string> {
     if (path.endsWith('.pub')) rememberKey(cli.env, text, resolve(cli.io.cwd, path.slice(0, -'.pub'.length)))
     return text
   }
-  const beside = `${path}.pub`
-  if (path === '-' || !isFile(cli, beside)) {
+  const publicPath = `${path}.pub`
+  if (path === '-' || !isFile(cli, publicPath)) {
     throw new UsageError(
       `${path} is a private key. Use the public key; the private key must not leave this computer.`,
-      ['Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.'],
+      ['Use the file that ends in .pub. `ssh-keygen -y -f FILE` prints the public key.'],
     )
   }
-  cli.say(`${path} is a private key and stays on this computer; using ${beside}.`)
-  return readPublicKey(cli, beside)
+  cli.say(`${path} is a private key and stays on this computer; using ${publicPath}.`)
+  return readPublicKey(cli, publicPath)
 }
 
 const isFile = ({ io }: Cli, path: string) => existsSync(resolve(io.cwd, path))
 
-/** Returns the named keys. A word that is a file, or looks like one, is read; any other word names a registered key. */
+/** Reads each value that is a file or looks like one. Any other value is the name of a registered key. */
 export async function keysOf(
   cli: Cli,
   wanted: string[],
@@ -42,7 +42,7 @@ export async function keysOf(
   const [file, ...more] = wanted.filter(namesFile)
   if (more.length > 0)
     throw new UsageError('Only one key can be read from a file.', [
-      '`slipway ssh-key create` registers more, which --ssh-key then takes by name.',
+      'Register more keys with `slipway ssh-key create`, and use their names with --ssh-key.',
     ])
   const names = wanted.filter((text) => !namesFile(text))
   return {
@@ -53,10 +53,10 @@ export async function keysOf(
   }
 }
 
-/** Recognizes private keys of OpenSSH, PEM and PuTTY. The service rejects any other text that is not a public key. */
+/** Recognizes OpenSSH, PEM and PuTTY private keys. The service rejects anything else that is not a public key. */
 const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^PuTTY-User-Key-File/.test(text)
 
-/** Returns the public key in ~/.ssh. If there are several and none is the preferred one, the user chooses. */
+/** Returns the public key in ~/.ssh. Asks if there are several and id_ed25519.pub is not among them. */
 export async function findPublicKey(cli: Cli): Promise<string> {
   const folder = join(homeOf(cli.env), '.ssh')
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.pub')) : []
@@ -65,7 +65,7 @@ export async function findPublicKey(cli: Cli): Promise<string> {
     ...found.filter((name) => !preferredKeys.includes(name)),
   ]
   const [first] = sorted
-  if (first === undefined) return makeOrAskForKey(cli, folder)
+  if (first === undefined) return createOrAskForKey(cli, folder)
   const isClear = sorted.length === 1 || first === preferredKeys[0] || !cli.isInteractive
   const chosen = isClear
     ? first
@@ -79,32 +79,32 @@ export async function findPublicKey(cli: Cli): Promise<string> {
   return readPublicKey(cli, join(folder, chosen))
 }
 
-async function makeOrAskForKey(cli: Cli, folder: string): Promise<string> {
+async function createOrAskForKey(cli: Cli, folder: string): Promise<string> {
   if (!cli.isInteractive)
     throw new UsageError('There is no SSH key in ~/.ssh.', [
-      'Make one with `ssh-keygen -t ed25519`, or name a public key with --ssh-key.',
+      'Create one with `ssh-keygen -t ed25519`, or choose a public key with --ssh-key.',
     ])
   const file = join(folder, 'id_ed25519')
-  // A private key without its public one is never overwritten.
+  // A private key without its public key must not be overwritten.
   if (
     !existsSync(file) &&
     (await askYes(cli, 'There is no SSH key in ~/.ssh. Create ~/.ssh/id_ed25519?', true))
   )
-    return makeKey(cli, folder, file)
+    return createKey(cli, folder, file)
   const path = await askText(cli, 'Public key file', {
     validate: (text) =>
-      isFile(cli, text) ? undefined : 'There is no such file. `ssh-keygen -t ed25519` makes a key.',
+      isFile(cli, text) ? undefined : 'There is no such file. Create a key with `ssh-keygen -t ed25519`.',
   })
   return readPublicKey(cli, path)
 }
 
-function makeKey(cli: Cli, folder: string, file: string): Promise<string> {
+function createKey(cli: Cli, folder: string, file: string): Promise<string> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const words = ['-q', '-t', 'ed25519', '-N', '', '-f', file]
   const { status, error, stderr } = spawnSync('ssh-keygen', words, { encoding: 'utf8', env: cli.env })
   if (status !== 0) {
     const reason = error ? 'ssh-keygen is not installed' : stderr.trim()
-    throw new CliError('no_ssh', `No SSH key was created: ${reason}.`, exitCodes.error)
+    throw new CliError('no_ssh', `Cannot create an SSH key: ${reason}.`, exitCodes.error)
   }
   cli.say('Created the SSH key ~/.ssh/id_ed25519.')
   return readPublicKey(cli, `${file}.pub`)

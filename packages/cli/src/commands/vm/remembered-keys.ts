@@ -3,21 +3,21 @@ import { dirname, join } from 'node:path'
 import { contextFilePath } from '../../core/contexts.ts'
 
 /**
- * The paths of private keys by the public keys of VMs, so that `vm ssh` finds the key that `vm create` used, wherever it is.
- * Only paths are stored.
+ * Maps public keys of VMs to the paths of their private keys, so that `vm ssh` finds the key that `vm create`
+ * used. Only paths are stored.
  */
 type KeyFile = Record<string, string>
 
 const keyFilePath = (env: NodeJS.ProcessEnv): string => join(dirname(contextFilePath(env)), 'ssh-keys.json')
 
-/** Returns the type and the data of a key, without the comment, which may differ. */
+/** Returns the type and the data of a key. The comment is ignored, because it may differ. */
 const partsOf = (publicKey: string): string => publicKey.split(/\s+/, 2).join(' ')
 
 function readKeys(env: NodeJS.ProcessEnv): KeyFile {
   try {
     return JSON.parse(readFileSync(keyFilePath(env), 'utf8')) as KeyFile
   } catch {
-    // Without the file, ssh chooses a key itself.
+    // If the file is missing, ssh chooses a key.
     return {}
   }
 }
@@ -38,7 +38,7 @@ export function rememberKey(env: NodeJS.ProcessEnv, publicKey: string, privateFi
   }
 }
 
-/** Returns the private key of the first of these public keys that is known here. */
+/** Returns the path of the private key for the first of these public keys that is recorded. */
 export function findRememberedKey(env: NodeJS.ProcessEnv, publicKeys: string[]): string | undefined {
   const keys = readKeys(env)
   return publicKeys.map((key) => keys[partsOf(key)]).find((file) => file !== undefined && existsSync(file))

@@ -8,14 +8,14 @@ interface ScpInput {
   recursive?: boolean
 }
 
-/** `train-7:results`, and not `./a:b`, `/a:b` or a drive letter. */
+/** Matches `train-7:results`, but not `./a:b`, `/a:b` or a drive letter. */
 const remotePath = /^([A-Za-z0-9][\w-]+):(.*)$/
 
 export const vmScp = command<ScpInput>({
   name: 'scp',
   summary: 'copy files to or from a VM',
   details:
-    "Runs the system's scp. Paths on the VM are written NAME:PATH; all of them must be on the same VM.",
+    "Runs the system's scp. Write paths on the VM as NAME:PATH. All of them must be on the same VM.",
   arguments: [{ syntax: '<paths...>', description: 'source paths, then the destination', complete: 'vm' }],
   options: [identityOption, { flags: '-r, --recursive', description: 'copy directories recursively' }],
   examples: [
@@ -28,14 +28,14 @@ export const vmScp = command<ScpInput>({
     const [name] = names
     if (paths.length < 2 || name === undefined || names.size > 1) {
       throw new UsageError(
-        'Expected source paths and a destination, with one side on a VM, for example: file.txt my-vm:',
+        'Expected source paths and a destination, and exactly one VM among them.',
         ['For example: slipway vm scp train.py train-7:'],
       )
     }
     const { vm, destination } = await reachableVm(cli, name)
     const { user, host, port } = destination
-    const places = paths.map((path) => path.replace(remotePath, `${user}@${host}:$2`))
+    const operands = paths.map((path) => path.replace(remotePath, `${user}@${host}:$2`))
     const words = [...sshOptions(cli, vm, identity), '-P', String(port), ...(recursive ? ['-r'] : [])]
-    cli.exitCode = await runToEnd(cli, 'scp', [...words, '--', ...places])
+    cli.exitCode = await runToEnd(cli, 'scp', [...words, '--', ...operands])
   },
 })

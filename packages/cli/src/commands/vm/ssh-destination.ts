@@ -6,8 +6,9 @@ import { CliError, exitCodes } from '../../errors/cli-error.ts'
 type SshVm = Pick<Vm, 'id' | 'name' | 'ssh_destination'>
 
 /**
- * Returns the SSH destination, or undefined while the VM cannot be reached. The id and the name are also used in ssh's
- * arguments and configuration, where text that the service does not normally send could run programs on this computer.
+ * Returns the SSH destination, or undefined while the VM cannot be reached. The id and the name become part
+ * of ssh's arguments and configuration, where malicious text could run programs on this computer, so both are
+ * validated.
  */
 export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestination | undefined {
   if (ssh_destination === '') return undefined
@@ -21,18 +22,18 @@ export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestina
   )
 }
 
-/** The simulated engine takes its addresses from this block. No machine has them. */
+/** The simulated engine takes its addresses from this block, which no real machine uses. */
 const simulatedBlock = '198.18.0.0/15'
 
 export const isSimulated = ({ host }: SshDestination): boolean => cidrContains(simulatedBlock, host)
 
-/** The format of host key lines of the service. It contains nothing that ssh or a shell would interpret. */
+/** The format of the service's host key lines. It excludes everything that ssh or a shell would interpret. */
 const hostKeyLine = /^\S+ (ssh-ed25519 [A-Za-z0-9+/]+={0,2})$/
 
 /**
- * A host key belongs to the VM, because other VMs reuse its address. If the service has given the VM a key, only that key is
- * accepted, from the first connection on. If the guest created its own key, new keys are stored and changed keys are
- * rejected.
+ * Host keys are stored by VM id, not by address, because addresses are reused. If the service created the
+ * VM's key, only that key is accepted. If the guest created its own key, the key is stored at the first
+ * connection, and a different key is rejected later.
  */
 export function hostKeyRules(vm: Pick<Vm, 'id' | 'ssh_host_keys'>): [option: string, value: string][] {
   const alias = `slipway-${vm.id}`
@@ -50,12 +51,12 @@ export function hostKeyRules(vm: Pick<Vm, 'id' | 'ssh_host_keys'>): [option: str
   ]
 }
 
-/** The arguments that name the destination. Nothing after `--` is read as an option. */
+/** Returns the arguments for the destination. ssh does not treat anything after `--` as an option. */
 export function sshArguments({ user, host, port }: SshDestination): string[] {
   return ['-p', String(port), '--', `${user}@${host}`]
 }
 
-/** Returns how to reach a running VM: the command to type, or why there is none. */
+/** Returns the command to connect to a running VM, or the reason why SSH is not possible. */
 export function howToConnect(vm: SshVm): string {
   const destination = sshDestination(vm)
   if (!destination) return `${vm.name} is running; it has no public address.`

@@ -30,7 +30,7 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
       'conflict',
       `${vm.name} is simulated: there is no machine behind ${destination.host}.`,
       exitCodes.conflict,
-      ['Locations with the engine qemu or incus have real ones.'],
+      ['Locations with the engine qemu or incus run real VMs.'],
     )
   }
   return { vm, destination }
@@ -46,16 +46,16 @@ export function sshOptions(cli: Cli, vm: Vm, given: string | undefined): string[
   ]
 }
 
-/** The child process has the terminal until it ends. The exit code after a signal is the one that shells use. */
+/** Runs a program in this terminal and returns its exit code: 128 plus the signal number after a signal. */
 export function runToEnd(
   cli: Cli,
   program: string,
   words: string[],
-  begun?: (child: ChildProcess) => void,
+  onStart?: (child: ChildProcess) => void,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, words, { stdio: 'inherit', env: cli.env })
-    // Ctrl-C is for the remote side.
+    // Ctrl-C is handled by the child process.
     const ignore = () => {}
     process.on('SIGINT', ignore)
     child.once('error', (error: NodeJS.ErrnoException) =>
@@ -69,6 +69,6 @@ export function runToEnd(
       process.off('SIGINT', ignore)
       resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
     })
-    begun?.(child)
+    onStart?.(child)
   })
 }

@@ -23,7 +23,7 @@ export const vmSsh = command<SshInput>({
   details:
     "Runs the system's ssh (OpenSSH 8.5 or later) with the user, address and port of the VM, and exits with the exit code of ssh. " +
     'The host key of the VM is verified even at the first connection, because the service created it. If the guest ' +
-    'created its own host key, the key is stored at the first connection and must stay the same.',
+    'created its own host key, the key is stored at the first connection, and a different key is rejected later.',
   arguments: [
     refArgument(vms),
     { syntax: '[command...]', description: 'after `--`: the command to run on the VM' },
@@ -34,7 +34,7 @@ export const vmSsh = command<SshInput>({
     forward('-R <forward>', 'forward a remote port to this computer'),
     forward('-D <port>', 'run a SOCKS proxy on a local port'),
     { flags: '-A', description: 'forward the SSH agent' },
-    { flags: '-N', description: 'run no command; only forward ports' },
+    { flags: '-N', description: 'do not run a command; only forward ports' },
   ],
   examples: [
     'slipway vm ssh train-7',

@@ -9,7 +9,7 @@ import { vms } from './resource.ts'
 import { sshArguments } from './ssh-destination.ts'
 import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
 
-/** The service on this port does not use HTTP, so no URL is printed for it. */
+/** SSH is not HTTP, so no URL is printed for this port. */
 const sshPort = 22
 
 interface TunnelInput {
@@ -23,7 +23,7 @@ export const vmTunnel = command<TunnelInput>({
   name: 'tunnel',
   summary: 'forward a local port to a VM',
   details:
-    'Connects you to a program that listens only on the VM itself, such as Jupyter, without a firewall rule. Prints the local URL when the tunnel is open, and runs until Ctrl-C.',
+    'Connects you to a program that listens only on the VM’s localhost, such as Jupyter, without a firewall rule. Prints the local URL when the tunnel is open, and runs until Ctrl-C.',
   arguments: [refArgument(vms), { syntax: '<port>', description: 'port on the VM' }],
   options: [
     {
@@ -47,12 +47,12 @@ export const vmTunnel = command<TunnelInput>({
     ]
     const words = [...sshOptions(cli, vm, identity), ...forward, ...sshArguments(destination)]
     cli.exitCode = await runToEnd(cli, 'ssh', words, async (child) => {
-      const isOver = () => child.exitCode !== null || child.signalCode !== null
-      while (!isOver() && !(await answers(localPort))) await pause(100)
-      if (isOver()) return
+      const hasExited = () => child.exitCode !== null || child.signalCode !== null
+      while (!hasExited() && !(await isListening(localPort))) await pause(100)
+      if (hasExited()) return
       const address = `127.0.0.1:${localPort}`
       print(cli, remotePort === sshPort ? address : `http://${address}`)
-      cli.note(`forwards to port ${remotePort} of ${vm.name} until you press Ctrl-C.`)
+      cli.note(`Forwarding to port ${remotePort} of ${vm.name}. Press Ctrl-C to stop.`)
     })
   },
 })
@@ -80,7 +80,7 @@ function tryPort(port: number): Promise<number | undefined> {
   })
 }
 
-function answers(port: number): Promise<boolean> {
+function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))

@@ -5,7 +5,7 @@ import { idOf } from '../../core/resource.ts'
 import { printData } from '../../output/print.ts'
 import { vms } from './resource.ts'
 
-/** Sends a change, follows it and prints the VM for programs. */
+/** Sends a change and waits for it. Prints the VM unless the output is a table. */
 export async function updateVm(
   cli: Cli,
   ref: string,

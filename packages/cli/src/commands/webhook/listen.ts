@@ -18,7 +18,7 @@ export const webhookListen = command<ListenInput>({
   name: 'listen',
   summary: 'deliver events to a URL on this computer',
   details:
-    'Use this to test a receiver that the service cannot reach. The command reads the event stream of the project and posts each event to the URL, signed like a webhook delivery. It creates no webhook in the service. Each event is sent once; failed deliveries are not retried.',
+    'Use this to test a receiver that the service cannot reach. The command reads the event stream of the project and posts each event to the URL, signed like a webhook delivery. It does not create a webhook in the service. Each event is sent once; failed deliveries are not retried.',
   arguments: [
     { syntax: '<to>', description: 'URL of the receiver, for example http://localhost:3000/hooks' },
   ],
@@ -56,9 +56,9 @@ async function deliver(to: string, secret: string, event: Event): Promise<number
   const signal = AbortSignal.timeout(timeLimitMs)
   const headers = { 'content-type': 'application/json', ...signed }
   try {
-    const answer = await fetch(to, { method: 'POST', headers, body, signal, redirect: 'manual' })
-    await answer.body?.cancel()
-    return answer.status
+    const response = await fetch(to, { method: 'POST', headers, body, signal, redirect: 'manual' })
+    await response.body?.cancel()
+    return response.status
   } catch (error) {
     const cause = (error as Error).cause
     return cause instanceof Error ? cause.message : (error as Error).message

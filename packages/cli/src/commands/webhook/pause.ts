@@ -18,7 +18,7 @@ function stateCommand(name: string, state: 'paused' | 'active', summary: string)
 export const webhookPause = stateCommand(
   'pause',
   'paused',
-  'pause a webhook: send no deliveries until it is resumed',
+  'pause deliveries of a webhook until it is resumed',
 )
 export const webhookResume = stateCommand(
   'resume',

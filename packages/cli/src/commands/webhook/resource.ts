@@ -4,7 +4,7 @@ import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
-/** The receiver of an active webhook may still reject every delivery. */
+/** An active webhook is failing if its receiver rejects deliveries. */
 const stateOf = ({ state, failing_since }: Webhook) =>
   state === 'active' && failing_since ? 'failing' : state
 
@@ -24,7 +24,7 @@ export const webhooks: Resource<Webhook> = {
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }
 
-/** The event selectors of a webhook: `*`, one pattern per resource such as `vm.*`, and each single event type. */
+/** Event patterns: `*`, one pattern per resource such as `vm.*`, and each event type. */
 const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.')[0]}.*`)), ...eventTypes]
 
 export const eventsOption: OptionSpec = {
@@ -34,7 +34,7 @@ export const eventsOption: OptionSpec = {
   isList: true,
 }
 
-/** Returns the parameters of a route about one webhook. */
+/** Returns the path parameters of a webhook. */
 export const webhookTarget = async (cli: Cli, ref: string) => ({
   project_id: await cli.project(),
   webhook_id: await idOf(cli, webhooks, ref),

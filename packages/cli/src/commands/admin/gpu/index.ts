@@ -5,6 +5,6 @@ import { adminGpuFree, adminGpuQuarantine } from './quarantine.ts'
 
 export const adminGpu: GroupSpec = {
   name: 'gpu',
-  summary: 'GPUs of the hosts',
+  summary: 'GPUs and their health',
   commands: [adminGpuList, adminGpuFaults, adminGpuCheck, adminGpuQuarantine, adminGpuFree],
 }

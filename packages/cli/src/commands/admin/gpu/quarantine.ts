@@ -13,5 +13,5 @@ function stateCommand(name: string, state: 'free' | 'quarantined', summary: stri
   })
 }
 
-export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'quarantine a GPU: no VM gets it')
+export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'keep a GPU from being used')
 export const adminGpuFree = stateCommand('free', 'free', 'release a quarantined GPU')

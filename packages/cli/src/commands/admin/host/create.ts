@@ -17,7 +17,7 @@ export const adminHostCreate = command<HostCreateInput>({
     { flags: '--location <location>', description: 'location of the host', required: true },
     {
       flags: '--gpus <count x model>',
-      description: 'GPUs to simulate, in a simulated location: "8 x A40 48GB PCIe"',
+      description: 'GPUs to simulate, for example "8 x A40 48GB PCIe"; only in a simulated location',
     },
   ],
   examples: ['slipway admin host create rack4-1 --location us-east1-a --gpus "8 x A40 48GB PCIe"'],

@@ -6,7 +6,7 @@ import { hosts } from './resource.ts'
 
 export const adminHostForget = command<{ ref: string; yes?: boolean }>({
   name: 'forget',
-  summary: 'declare a host that is down permanently lost, with everything on it',
+  summary: 'declare that a host is down for good and everything on it is lost',
   arguments: [refArgument(hosts)],
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [

@@ -13,7 +13,7 @@ interface MaintenanceInput {
 
 export const adminHostMaintenance = command<MaintenanceInput>({
   name: 'maintenance',
-  summary: 'announce maintenance of a host to its tenants, or cancel the maintenance',
+  summary: 'announce maintenance of a host to its tenants, or cancel it',
   arguments: [refArgument(hosts)],
   options: [
     { flags: '--at <time>', description: 'when the maintenance begins, for example 2026-12-01T06:00:00Z' },
@@ -36,7 +36,7 @@ export const adminHostMaintenance = command<MaintenanceInput>({
 
 export const adminHostNote = command<{ ref: string; text: string }>({
   name: 'note',
-  summary: 'set the note of a host, which only operators see',
+  summary: 'set a note on a host; only operators see it',
   arguments: [refArgument(hosts), { syntax: '<text>', description: 'the note; "" removes it' }],
   examples: [`slipway admin host note ${hosts.example} "The fan in slot 3 is loud"`],
   async run(cli, { ref, text }) {

@@ -30,7 +30,7 @@ export const hosts: Resource<Host> = {
   fields: hostFields,
 }
 
-/** GPUs of a host that accepts no VMs are not free. */
+/** GPUs of a host that accepts no new VMs do not count as free. */
 const freeGpus = ({ schedulable, state, gpus }: Host): number =>
   schedulable && state === 'up' ? gpus.filter((gpu) => gpu.state === 'free').length : 0
 

@@ -13,14 +13,14 @@ interface ImageCreateInput {
 export const adminImageCreate = command<ImageCreateInput>({
   name: 'create',
   summary: 'import an image',
-  arguments: [{ syntax: '<name>', description: 'name and tag: ubuntu24.04-nvidia:latest' }],
+  arguments: [{ syntax: '<name>', description: 'name and tag, for example ubuntu24.04-nvidia:latest' }],
   options: [
     locationsOption,
     { flags: '--description <text>', description: 'description of the image' },
     { flags: '--tags <tags>', description: 'tags, separated by commas', isList: true },
     {
       flags: '--source <json>',
-      description: 'selects an image that the engine registered, by fields of its source',
+      description: 'JSON object with source fields that select an image registered by the engine',
       parse: JSON.parse,
     },
   ],

@@ -6,7 +6,7 @@ import { adminImages } from './resource.ts'
 
 export const adminImage: GroupSpec = {
   name: 'image',
-  summary: 'images of the catalogue',
+  summary: 'images in the catalogue',
   commands: [
     listCommand(adminImages, { group: 'admin' }),
     adminImageCreate,

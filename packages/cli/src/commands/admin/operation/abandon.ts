@@ -5,14 +5,14 @@ import { operations } from '../../operation/resource.ts'
 
 export const adminOperationAbandon = command<{ operation: string; yes?: boolean }>({
   name: 'abandon',
-  summary: 'abandon a stuck operation; it ends as failed',
+  summary: 'abandon a stuck operation and mark it as failed',
   arguments: [{ syntax: '<operation>', description: 'id of the operation' }],
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [`slipway admin operation abandon ${operations.example} --yes`],
   async run(cli, { operation, yes }) {
     await confirmLoss(
       cli,
-      `Abandon ${operation}? It ends as failed. You must remove resources that the service cannot remove.`,
+      `Abandon ${operation}? It will be marked as failed. You must remove resources that the service cannot remove.`,
       yes,
     )
     await printOne(cli, await cli.operator.adminOperationAbandon({ operation_id: operation }))

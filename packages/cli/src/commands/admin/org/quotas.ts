@@ -8,7 +8,7 @@ import { adminOrganizations } from './resource.ts'
 
 export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
   name: 'quotas',
-  summary: 'list the quotas of an organization, or change some of them',
+  summary: 'list or change the quotas of an organization',
   arguments: [
     refArgument(adminOrganizations),
     { syntax: '[quotas...]', description: 'NAME=MAX, for example a100_gpus=16' },
@@ -21,10 +21,10 @@ export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
   async run(cli, { ref, quotas }) {
     const organization_id = await idOf(cli, adminOrganizations, ref)
     const items = quotas.map(parsePair).map(([name, max]) => ({ name: name as OrganizationQuotaName, max }))
-    const answer =
+    const response =
       items.length > 0
         ? await cli.operator.adminOrganizationQuotaSet({ organization_id }, { items })
         : await cli.operator.adminOrganizationQuotaList({ organization_id })
-    await printList(cli, answer.items, quotaColumns, 'adminOrganizationQuotaList')
+    await printList(cli, response.items, quotaColumns, 'adminOrganizationQuotaList')
   },
 })

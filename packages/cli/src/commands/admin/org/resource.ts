@@ -4,7 +4,7 @@ import { ageOf } from '../../../output/text.ts'
 
 type AdminOrganization = RouteResponse<'adminOrganizationUpdate'>
 
-/** Operators see the organizations of all tenants, and which are suspended. */
+/** All organizations, with their suspension state, as operators see them. */
 export const adminOrganizations: Resource<AdminOrganization> = {
   noun: 'org',
   title: 'organization',

@@ -6,11 +6,11 @@ import { prices } from '../../price/resource.ts'
 
 export const adminPriceSet = command<{ prices: string[] }>({
   name: 'set',
-  summary: 'set prices that apply from now on; other prices stay',
+  summary: 'set prices that apply from now on; other prices do not change',
   arguments: [
     {
       syntax: '<prices...>',
-      description: 'PRODUCT=DOLLARS per hour of a VM, or per GiB and hour of a disk',
+      description: 'PRODUCT=USD, per VM hour, or per GiB hour for disks',
       complete: [...vmTypeNames, ...diskTypes].map((product) => `${product}=`),
     },
   ],

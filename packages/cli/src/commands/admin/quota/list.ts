@@ -5,7 +5,7 @@ import { quotaColumns } from '../../quota/resource.ts'
 export const adminQuotaList = command<{ of: string }>({
   name: 'list',
   summary: 'list the quotas of a project',
-  arguments: [{ syntax: '<of>', description: 'id of the project' }],
+  arguments: [{ syntax: '<project>', key: 'of', description: 'id of the project' }],
   columns: quotaColumns,
   examples: ['slipway admin quota list 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'],
   async run(cli, { of }) {

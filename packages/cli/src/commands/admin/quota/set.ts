@@ -6,9 +6,9 @@ import { quotaColumns } from '../../quota/resource.ts'
 
 export const adminQuotaSet = command<{ of: string; quotas: string[] }>({
   name: 'set',
-  summary: 'set quotas of a project, within those of its organization; other quotas stay',
+  summary: 'set quotas of a project, within the quotas of its organization; other quotas do not change',
   arguments: [
-    { syntax: '<of>', description: 'id of the project' },
+    { syntax: '<project>', key: 'of', description: 'id of the project' },
     { syntax: '<quotas...>', description: 'NAME=MAX, for example a100_gpus=16; NAME=none removes a limit' },
   ],
   examples: ['slipway admin quota set 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10 a100_gpus=16 vms=200'],

@@ -25,7 +25,7 @@ export const quotaRequests: Listable<ListItem<'quotaRequestList'>> = {
 const create = command<{ quota: string; reason: string }>({
   name: 'create',
   summary: 'request a higher quota from the operators',
-  details: 'Needs the role admin or owner. Each quota can have one open request.',
+  details: 'Requires the role admin or owner. Each quota can have one open request.',
   arguments: [{ syntax: '<quota>', description: 'NAME=MAX, for example a100_gpus=32' }],
   options: [{ flags: '--reason <reason>', description: 'why you need the higher quota', required: true }],
   examples: ['slipway org quota-request create a100_gpus=32 --reason "Training run in December"'],
@@ -34,7 +34,7 @@ const create = command<{ quota: string; reason: string }>({
     const target = { organization_id: await cli.organization() }
     const body = { name: name as QuotaRequest['name'], max, reason }
     await printOne(cli, await cli.client.quotaRequestCreate(target, body))
-    cli.note('The operators are notified. `slipway org quota-request list` shows their decision.')
+    cli.note('The operators have been notified. `slipway org quota-request list` shows their decision.')
   },
 })
 
