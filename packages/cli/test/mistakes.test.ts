@@ -49,7 +49,11 @@ test.each([
     'us-east1-a?',
   ],
   [['vm', 'list', '-o', 'columns=name,stat'], 'Unknown column stat.', 'Supported: name, type, state, '],
-  [['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'], 'Unknown column nope.', 'Supported: name, '],
+  [
+    ['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'],
+    'Unknown column nope.',
+    'Supported: name, ',
+  ],
   [['usage', '--month', '2020-01', '-o', 'columns=product,nope'], 'Unknown column nope.', 'quantity, unit, '],
   [['events', '--type', 'vm.crashed', '-o', 'columns=nope'], 'Unknown column nope.', 'position'],
   [['operation', 'list', '--state', 'failed', '-o', 'columns=nope'], 'Unknown column nope.', 'operation_id'],

@@ -83,9 +83,9 @@ export const SearchResult = record('SearchResult', {
 export type SearchResult = Static<typeof SearchResult>
 
 export const suggestionKinds = ['idle_vm', 'detached_disk'] as const
-/** A VM is idle if no sample of this time shows a load of its GPUs at or above the limit. */
+/** A VM is idle if no sample in this period shows a GPU utilization at or above the limit. */
 export const idleSuggestion = { hours: 24, gpuPercent: 5 }
-/** A new disk is probably about to be attached. */
+/** Newer disks are not suggested, because they are probably about to be attached. */
 export const detachedSuggestionHours = 24
 
 export const Suggestion = record('Suggestion', {
@@ -100,12 +100,12 @@ export const Suggestion = record('Suggestion', {
     {
       highest_gpu_utilization: Type.Optional(
         Type.Number({
-          description: 'For `idle_vm`: the highest load of any GPU in any minute, in percent.',
+          description: 'For `idle_vm`: the highest utilization of any GPU in any minute, in percent.',
           examples: [0.5],
         }),
       ),
       hours: Type.Optional(
-        Type.Integer({ description: 'For `idle_vm`: the time that was examined.', examples: [24] }),
+        Type.Integer({ description: 'For `idle_vm`: the length of the examined period.', examples: [24] }),
       ),
       size_gib: Type.Optional(
         Type.Integer({ description: 'For `detached_disk`: the size of the disk.', examples: [500] }),
@@ -122,16 +122,16 @@ export type Suggestion = Static<typeof Suggestion>
 
 const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
-  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. A failed creation of a VM is an alert for 24 hours, or until a VM of this name exists.'
+  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. The alert for a failed VM creation lasts for 24 hours, or until a VM with this name exists.'
 
-const mostAlertRecipients = 10
+const maxAlertRecipients = 10
 export const AlertRecipients = record('AlertRecipients', {
   emails: Type.Array(Type.String({ examples: ['oncall@example.com'] })),
 })
 export type AlertRecipients = Static<typeof AlertRecipients>
 
 const recipientDescription =
-  'Owners and admins get e-mails about budgets, payments and quota requests. These addresses get the same e-mails, for example a mailing list. Nothing is sent if the service has no mail server.'
+  'Owners and admins get e-mails about budgets, payments and quota requests. The additional recipients, for example a mailing list, get the same e-mails. Nothing is sent if the service has no mail server.'
 
 const SearchQuery = Type.Object({
   q: Type.String({
@@ -176,10 +176,10 @@ export const alertAndSearchRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/alert-recipients',
     tag: 'Organizations',
     summary: 'Set the additional recipients of alerts',
-    description: `Replaces all of them; an empty list removes them. ${recipientDescription}`,
+    description: `Replaces all additional recipients; an empty list removes them. ${recipientDescription}`,
     access: 'admin',
     body: body('AlertRecipientsSet', {
-      emails: Type.Array(Email, { maxItems: mostAlertRecipients }),
+      emails: Type.Array(Email, { maxItems: maxAlertRecipients }),
     }),
     response: AlertRecipients,
   },
@@ -197,8 +197,8 @@ export const alertAndSearchRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/suggestions',
     tag: 'Projects',
-    summary: 'List resources that cost money and are not used',
-    description: `VMs whose GPUs were all below ${idleSuggestion.gpuPercent}% for ${idleSuggestion.hours} hours, and disks that are not attached to a VM and are more than ${detachedSuggestionHours} hours old. The most expensive come first; at most 100. Suggestions are advice: nothing is stopped or deleted. Missing samples never count as idle. VMs on reserved GPUs and disks with deletion protection are left out.`,
+    summary: 'List unused resources that cost money',
+    description: `VMs whose GPUs were all below ${idleSuggestion.gpuPercent}% for ${idleSuggestion.hours} hours, and disks that are not attached to a VM and are more than ${detachedSuggestionHours} hours old. Sorted by cost, most expensive first; at most 100. Suggestions are advice: nothing is stopped or deleted. Missing samples never count as idle. VMs on reserved GPUs and disks with deletion protection are not included.`,
     access: 'viewer',
     response: wholeList('SuggestionList', Suggestion),
   },

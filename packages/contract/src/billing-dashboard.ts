@@ -1,32 +1,32 @@
 import type { Costs, Invoice, PaymentMethod, UsageItem } from './organizations.ts'
 
 /**
- * What the page behind a billing link reads from `/billing/{token}/data`. It is not in the route table, because the token in
- * the path is the only credential and the page is the only client.
+ * The data that the page behind a billing link reads from `/billing/{token}/data`. It is not in the route
+ * table, because the token in the path is the only credential and the page is the only client.
  */
 export interface BillingDashboard {
   organization_name: string
-  /** Empty for the whole organization. A link of a project can add a payment method, but not see or replace one. */
+  /** Empty for the whole organization. A project link can add a payment method, but cannot replace it. */
   project_name: string
-  /** The page of the console that offers the link. */
+  /** The console page that contains the link. */
   console_path: string
   minutes_left: number
   provider: 'builtin' | 'stripe'
   payment_method: PaymentMethod
-  /** A payment method cannot be removed while there are such resources. */
+  /** While these exist, the payment method cannot be removed. */
   running: { vms: number; disks: number }
   costs: Pick<Costs, 'usd_per_hour' | 'month_to_date_usd' | 'forecast_usd'>
   /** The current month, such as `2026-11`. */
   current_month: string
   /** The usage of the requested month over all locations, so `location` is empty. */
   usage: UsageItem[]
-  /** Without lines; empty for a link of a project. */
+  /** Without lines. Empty for a project link. */
   invoices: Omit<Invoice, 'lines'>[]
-  /** The cards of the built-in provider; empty with another one. */
+  /** The test cards of the built-in provider. Empty for other providers. */
   test_cards: { number: string; meaning: string }[]
 }
 
-/** What the page of an invoice reads from `/billing/{token}/data/invoices/{id}`. */
+/** The data that an invoice page reads from `/billing/{token}/data/invoices/{id}`. */
 export interface BillingInvoice {
   organization_name: string
   /** The names of projects by id. */

@@ -57,7 +57,7 @@ export type Price = Static<typeof Price>
 
 export const Quota = record('Quota', {
   name: Type.Enum([...quotaNames]),
-  max: Type.Integer({ description: 'The lower of the limits of the project and of its organization.' }),
+  max: Type.Integer({ description: 'The limit of the project or of its organization, whichever is lower.' }),
   used: Type.Integer({ description: 'How much this project uses.' }),
   available: Type.Integer({ description: 'How much the project can still use within both limits.' }),
 })
@@ -91,7 +91,7 @@ const offered = {
     examples: [960],
   }),
   network_gbps: Type.Integer({
-    description: 'The most that a VM sends, and the most that it receives, in Gbit/s.',
+    description: 'The maximum bandwidth of a VM in each direction, in Gbit/s.',
     examples: [25],
   }),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
@@ -131,7 +131,7 @@ const OfferQuery = Type.Object({
     Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'The minimum memory of each GPU.' }),
   ),
   max_usd_per_hour: Type.Optional(
-    Type.Number({ minimum: 0, description: 'The maximum price. Types without a price are left out.' }),
+    Type.Number({ minimum: 0, description: 'The maximum price. Types without a price are excluded.' }),
   ),
   locations: CommaList('Locations'),
   available: Type.Optional(
@@ -235,7 +235,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'Estimate the cost of a VM or disk',
     description:
-      'Send exactly one of `vm` and `disk`. A request that the creation would refuse is refused with the same error.',
+      'Send exactly one of `vm` and `disk`. If the creation would fail, the estimate fails with the same error.',
     access: 'viewer',
     costsMoney: true,
     body: body('EstimateRequest', { vm: Type.Optional(VmCreate), disk: Type.Optional(DiskCreate) }),

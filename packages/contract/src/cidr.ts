@@ -1,6 +1,6 @@
 /**
- * An IPv4 block. This parser is our own, because libraries read `010.0.0.1` as octal or `1.2` as an address; we reject
- * both.
+ * An IPv4 block. No library is used, because libraries accept `010.0.0.1` (as octal) and `1.2`; this parser
+ * rejects both.
  */
 export interface Cidr {
   base: number
@@ -22,7 +22,7 @@ export const anywhere = '0.0.0.0/0'
 
 export const addressCount = (prefix: number): number => 2 ** (32 - prefix)
 
-/** Parses a block with host bits of zero, or a bare address (a /32). Returns null for anything else. */
+/** Parses a block whose host bits are zero, or a bare address (a /32). Returns null for anything else. */
 export function parseCidr(text: string): Cidr | null {
   const slash = text.indexOf('/')
   const octets = address.exec(slash < 0 ? text : text.slice(0, slash))

@@ -1,10 +1,10 @@
 /**
- * Returns the default image: the only one, or the newest Ubuntu if there are several. Within one Ubuntu release the
- * image for GPUs comes first. Undefined if there are several images and none is an Ubuntu.
+ * Returns the default image: the only image, or the newest Ubuntu image if there are several. For the same
+ * Ubuntu release, an image for GPUs is preferred. Undefined if there are several images and none is Ubuntu.
  */
 export function defaultImage(names: readonly string[]): string | undefined {
   const candidates = names.length === 1 ? names : names.filter((name) => name.startsWith('ubuntu'))
-  return candidates.toSorted((one, other) => rank(other) - rank(one))[0]
+  return candidates.toSorted((a, b) => rank(b) - rank(a))[0]
 }
 
 function rank(name: string): number {

@@ -27,17 +27,17 @@ export const DiskCreate = body(
         minLength: 1,
         maxLength: 100,
         description:
-          'Required unless `snapshot_id` is given. With `snapshot_id`, the location must be that of the snapshot.',
+          'Required unless `snapshot_id` is given. With `snapshot_id`, it must be the location of the snapshot.',
       }),
     ),
     snapshot_id: Type.Optional(
-      Type.String({ ...Uuid, description: 'A snapshot of the project, whose content the disk gets.' }),
+      Type.String({ ...Uuid, description: 'The snapshot to create the disk from.' }),
     ),
     block_size: Type.Optional(
       Type.Enum([512, 4096], {
         format: 'int64',
         description:
-          'In bytes. For a shared volume, the value has no effect, but is stored and returned. With `snapshot_id`, the value must be that of the snapshot.',
+          'In bytes. For a shared volume, the value has no effect, but is stored and returned. With `snapshot_id`, it must be the block size of the snapshot.',
       }),
     ),
     type: Type.Optional(Type.Enum([...diskTypes])),
@@ -51,7 +51,7 @@ export const DiskUpdate = Type.Union(
   [Type.Object({ size: DiskSize }, { additionalProperties: false }), AnnotationUpdate],
   {
     description:
-      'Either a larger size, or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. Every change except a change of the size returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Either a larger size, or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. Every change except a resize returns an operation that has already succeeded, and is accepted even while another operation is in progress.',
     examples: [{ size: '1TiB' }],
   },
 )

@@ -28,7 +28,7 @@ export const errorStatus = {
 export type ErrorCode = keyof typeof errorStatus
 export const errorCodes = Object.keys(errorStatus) as ErrorCode[]
 
-/** Further codes that the result of a failed operation can contain. */
+/** Additional codes that the result of a failed operation can contain. */
 export const operationErrorCodes = ['boot_failed', 'engine_error', 'cancelled'] as const
 export type FailureCode = ErrorCode | (typeof operationErrorCodes)[number]
 
@@ -36,7 +36,7 @@ export const errorMeaning: Record<ErrorCode, string> = {
   invalid_argument: 'The request is malformed, or it contains an invalid field, id, filter or page token.',
   invalid_grant: 'The e-mail, password, code or refresh token is wrong, already used or expired.',
   unauthenticated: 'The credential is missing, malformed, unknown, revoked or expired.',
-  payment_method_required: 'The organization first needs a valid payment method.',
+  payment_method_required: 'The organization needs a valid payment method.',
   permission_denied: 'The caller can see the resource but is not allowed to do this.',
   quota_exceeded: 'The request exceeds a quota of the project or organization, or the budget.',
   suspended: 'The operator has suspended the organization.',
@@ -46,7 +46,7 @@ export const errorMeaning: Record<ErrorCode, string> = {
   protected: 'Deletion protection is on. Turn it off first.',
   already_exists: 'The name is already in use.',
   conflict:
-    'Another operation on the resource is in progress, or the resource is in the wrong state. If the request can succeed when an operation has ended, `details.operation_id` names that operation.',
+    'Another operation on the resource is in progress, or the resource is in the wrong state. If the request can succeed after an operation has ended, `details.operation_id` is the id of that operation.',
   out_of_stock: 'No host has room for this VM now, or no public address is free.',
   request_too_large: 'The body is larger than the limit.',
   unsupported_media_type: 'The body is not `application/json`.',
@@ -67,7 +67,7 @@ export const ApiErrorBody = record(
       Type.Union([
         Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
           description:
-            'Errors of single fields. `field` is a JSON pointer into the body, or the name of a parameter.',
+            'Errors in individual fields. `field` is a JSON pointer into the body, or the name of a parameter.',
         }),
         Type.Object(
           { outcome: Type.Literal('unknown') },
@@ -80,7 +80,7 @@ export const ApiErrorBody = record(
           { operation_id: Uuid },
           {
             description:
-              'With `conflict`: the operation in progress because of which the request is refused. Wait until it has ended, then send the request again. A conflict without this member does not end by itself.',
+              'With `conflict`: the operation in progress that blocks the request. Wait until it has ended, then send the request again. A conflict without this field cannot be resolved by waiting.',
           },
         ),
       ]),
@@ -92,7 +92,7 @@ export const ApiErrorBody = record(
     ),
     fits: Type.Optional(
       Type.Integer({
-        description: 'With `out_of_stock` of an instance group: how many members would fit in the location.',
+        description: 'With `out_of_stock` for an instance group: how many members would fit in the location.',
       }),
     ),
     queue: Type.Optional(
@@ -101,7 +101,7 @@ export const ApiErrorBody = record(
           length: Type.Integer(),
           likely_at: Type.String({
             description:
-              'When a new capacity request would probably be granted, at most 60 seconds old. Empty if there is no estimate.',
+              'When a new capacity request would probably be granted. The estimate is at most 60 seconds old. Empty if there is no estimate.',
           }),
         },
         {

@@ -1,4 +1,4 @@
-/** Every type of event, without schemas, so that the console and the command line can load it alone. */
+/** Every type of event. This file has no schemas, so that the console and the CLI can load it separately. */
 export const eventTypes = [
   'access_key.created',
   'access_key.revoked',
@@ -184,7 +184,7 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** Returns whether a webhook can subscribe to this pattern: all types, one type, or all types of a kind such as `vm.*`. */
+/** Returns whether a webhook can subscribe to this pattern: a type, a group such as `vm.*`, or `*`. */
 export const isEventSelector = (text: string): boolean =>
   text === '*' ||
   (eventTypes as readonly string[]).includes(text) ||

@@ -10,7 +10,7 @@ export const Event = record('Event', {
       'The order of events. Positions increase, and an event never gets a lower position than an event that was already visible. 0 until the position is assigned, shortly after the event is written.',
   }),
   type: Type.String({
-    description: 'The query parameter `type` of the event list shows all types.',
+    description: 'For all types, see the query parameter `type` of the event list.',
     examples: ['vm.running'],
   }),
   resource_type: Type.String({ examples: ['vm'] }),
@@ -45,7 +45,7 @@ export const EventListQuery = Type.Object({
       minimum: 0,
       maximum: 999_999_999_999_999,
       description:
-        'Only events after this position, oldest first. A client that passes the position of the last event that it has read misses no event.',
+        'Only events after this position, oldest first. To miss no events, pass the position of the last event that you have read.',
     }),
   ),
 })
@@ -57,7 +57,7 @@ const EventTypes = Type.Array(
     format: 'event-types',
     pattern: eventTypesPattern,
     description:
-      'An event type, a pattern such as `operation.*` for all types of a resource, or `*` for all events. The query parameter `type` of the event list shows all types.',
+      'An event type, a pattern such as `operation.*` for all types of a resource, or `*` for all events. For all types, see the query parameter `type` of the event list.',
     examples: ['vm.running', 'operation.*'],
   }),
   { maxItems: 100 },
@@ -77,7 +77,7 @@ export const Webhook = record('Webhook', {
   state: Type.Enum(['active', 'paused']),
   failing_since: Type.String({
     ...Timestamp,
-    description: 'The time since which every attempt has failed. Empty while deliveries succeed.',
+    description: 'When deliveries began to fail. Empty while deliveries succeed.',
   }),
   next_attempt_at: Type.String({
     ...Timestamp,
@@ -91,7 +91,7 @@ export type Webhook = Static<typeof Webhook>
 export const WebhookWithSecret = record('WebhookWithSecret', {
   ...Webhook.properties,
   secret: Type.String({
-    description: 'The secret that verifies signatures, `whsec_…`. Only this response shows it.',
+    description: 'The secret for verifying signatures, `whsec_…`. Only this response shows it.',
   }),
 })
 
@@ -133,7 +133,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'List or stream events of an organization',
     description:
-      'Contains the events that belong to no project: members, billing, organization keys, failed sign-ins of members and reused refresh tokens. Supports `Accept: text/event-stream` like the events of a project.',
+      'Contains the events that do not belong to a project: members, billing, organization keys, failed sign-ins of members and reused refresh tokens. Supports `Accept: text/event-stream` like the events of a project.',
     access: 'admin',
     query: EventListQuery,
     response: EventList,

@@ -1,4 +1,4 @@
-/** Name and id patterns, without schemas, so that the console and the command line can load them alone. */
+/** Patterns of names and ids, without schemas, so that the console and the CLI can load them separately. */
 
 export const resourceNamePattern = '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'
 export const resourceNameHint = 'At most 63 letters, digits, _ and -, starting with a letter or digit.'
@@ -11,7 +11,8 @@ export const labelValuePattern = '^[A-Za-z0-9._-]{0,63}$'
 export const maxLabels = 32
 export const emailPattern = '^[^\\s@]+@[^\\s@]+$'
 /**
- * Control characters move the cursor of a terminal, and direction marks reorder text. Neither is allowed in a name.
+ * Control characters can move a terminal's cursor, and direction marks reorder text. Neither is allowed in
+ * names.
  */
 export const unsafeCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff'
@@ -38,8 +39,9 @@ const sshDestination =
   /^([a-z_][a-z0-9._-]{0,31})@([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::([1-9][0-9]{0,4}))?$/i
 
 /**
- * Reads `user@address` or `user@address:port`, and returns undefined for anything else. The parts become arguments of
- * ssh and lines of its configuration, so neither may begin with `-` or contain spaces or line breaks.
+ * Parses `user@address` or `user@address:port`, and returns undefined for anything else. The parts become
+ * arguments of ssh and lines of its configuration, so they must not begin with `-` or contain spaces or line
+ * breaks.
  */
 export function parseSshDestination(text: string): SshDestination | undefined {
   const [, user, host, port = '22'] = sshDestination.exec(text) ?? []

@@ -25,7 +25,7 @@ export const Organization = record('Organization', {
     description: 'The id of the customer at the payment provider. Empty until the customer is created.',
   }),
   require_totp: Type.Boolean({
-    description: 'Whether members need a second factor to work in this organization.',
+    description: 'Whether members need a second factor to access this organization.',
   }),
 })
 export type Organization = Static<typeof Organization>
@@ -47,7 +47,7 @@ export const PaymentMethod = record('PaymentMethod', {
   state: Type.Enum([...paymentStates]),
   brand: Type.String({
     description:
-      'The brand of the card. Empty if there is no payment method, like `last4` and `expires_month`.',
+      'The brand of the card. Empty if there is no payment method; so are `last4` and `expires_month`.',
   }),
   last4: Type.String(),
   expires_month: Type.String({ description: 'The last month in which the payment method is valid.' }),
@@ -57,7 +57,7 @@ export type PaymentMethod = Static<typeof PaymentMethod>
 export const OrganizationQuota = record('OrganizationQuota', {
   name: Type.Enum([...organizationQuotaNames]),
   max: Type.Integer(),
-  used: Type.Integer({ description: 'How much all projects together use.' }),
+  used: Type.Integer({ description: 'How much all projects use together.' }),
   available: Type.Integer(),
 })
 export type OrganizationQuota = Static<typeof OrganizationQuota>
@@ -80,7 +80,7 @@ export const ResourceCost = record('ResourceCost', {
   resource_id: Uuid,
   usd: Type.Number({
     description:
-      'US dollars since the resource was first billed. The cost of a deleted resource stays readable.',
+      'US dollars since the resource was first billed. Also available after the resource is deleted.',
   }),
   as_of: Timestamp,
 })
@@ -106,7 +106,7 @@ export type Invoice = Static<typeof Invoice>
 
 const budgetLimit = 'The monthly limit in USD. Null means that there is no limit.'
 const hardStop =
-  'If true, nothing that costs money can be created or started after the monthly limit is spent. What already exists keeps running.'
+  'If true, nothing that costs money can be created or started after the monthly limit is spent. Existing resources are not affected.'
 
 export const Budget = record('Budget', {
   monthly_usd: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { description: budgetLimit }),
@@ -165,7 +165,7 @@ export const UsageQuery = Type.Object({
       maxLength: 80,
       format: 'usage-grouping',
       description:
-        '`resource` (for at most 31 days) or `label:<key>`. By default usage is grouped by product and location.',
+        '`resource` (for at most 31 days) or `label:<key>`. By default, usage is grouped by product and location.',
       examples: ['label:team'],
     }),
   ),
@@ -223,7 +223,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Get a temporary link to the billing dashboard',
     description:
-      'The link stops working when the credential that requested it ends. A link for a write key only shows the figures of its project, and only accepts a payment method while none is active.',
+      'The link stops working when the credential that requested it expires or is revoked. A link for a write key shows only the costs of its project, and accepts a payment method only while none is active.',
     access: 'owner',
     alsoWriteKeys: true,
     worksSuspended: true,
@@ -272,7 +272,7 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/quotas',
     tag: 'Organizations',
     summary: 'List quotas of the organization and their usage',
-    description: 'The limits apply to all projects together. A project can have lower limits of its own.',
+    description: 'The limits apply to all projects together. A project can have its own, lower limits.',
     access: 'viewer',
     response: wholeList('OrganizationQuotaList', OrganizationQuota),
   },
@@ -351,7 +351,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/costs/{resource_id}',
     tag: 'Projects',
-    summary: 'Read the cost of a VM or disk, also after its deletion',
+    summary: 'Read the cost of a VM or disk, even after its deletion',
     access: 'viewer',
     response: ResourceCost,
   },
@@ -387,7 +387,7 @@ export const organizationRoutes = defineRoutes({
       hard_stop: Type.Optional(Type.Boolean({ description: hardStop })),
       spent_usd: Type.Optional(
         Type.Number({
-          description: 'Ignored. It is accepted so that you can send back the budget as you read it.',
+          description: 'Ignored. Accepted so that you can send back the budget as you read it.',
         }),
       ),
     }),

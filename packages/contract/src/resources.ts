@@ -29,10 +29,10 @@ export const BlockSize = Type.Integer({
 })
 
 export const DeletionProtection = Type.Boolean({
-  description: 'While this is true, a deletion is refused with the error `protected`.',
+  description: 'While this is true, a deletion fails with the error `protected`.',
 })
 
-/** Fields of a VM or disk that can be changed at any time, without a change of the VM or disk on its host. */
+/** Fields that can be changed at any time, because they do not affect the resource on its host. */
 export const annotations = {
   labels: Type.Optional(Labels),
   description: Type.Optional(Description),
@@ -68,7 +68,7 @@ export const Disk = record('Disk', {
       mode: DiskMode,
       vm_deleted: Type.Boolean({
         description:
-          'The VM was deleted while its host was unreachable. The disk becomes free when the host is back, or when an operator declares the host lost.',
+          'The VM was deleted while its host was unreachable. The disk can be used again when the host is up again, or when an operator declares the host lost.',
       }),
     }),
   ),
@@ -122,7 +122,7 @@ const idleLimits = { utilization: { minimum: 1, maximum: 50 }, window: { minimum
 const idleMembers = {
   min_gpu_utilization: Type.Integer({
     ...idleLimits.utilization,
-    description: 'In percent. A GPU whose utilization is below this value is idle.',
+    description: 'In percent. A GPU is idle if its utilization is below this value.',
   }),
   window_seconds: Type.Integer({
     ...idleLimits.window,
@@ -133,7 +133,7 @@ const idleMembers = {
       '`stop` stops the VM 600 seconds after the event `vm.idle_stopping`; `notify` only sends the event `vm.idle`.',
   }),
 }
-const ignoreSsh = Type.Boolean({ description: 'Whether a VM with an open SSH session can be idle.' })
+const ignoreSsh = Type.Boolean({ description: 'Whether open SSH sessions are ignored.' })
 export const IdlePolicy = record('IdlePolicy', { ...idleMembers, ignore_ssh: ignoreSsh })
 export type IdlePolicy = Static<typeof IdlePolicy>
 export const IdlePolicyGiven = Type.Object(
@@ -159,10 +159,10 @@ export const Vm = record('Vm', {
   name: Type.String(),
   location: Type.String(),
   commitment_period: Type.Integer({
-    description: 'The length of the reservation in whole months. 0 if the VM uses no reservation.',
+    description: 'The length of the reservation in whole months. 0 if the VM does not use a reservation.',
   }),
   commitment_end: Type.String({
-    description: 'The end of the reservation. Empty if the VM uses no reservation.',
+    description: 'The end of the reservation. Empty if the VM does not use a reservation.',
   }),
   disks: Type.Array(VmDisk),
   network_interfaces: Type.Array(NetworkInterface),
@@ -171,11 +171,11 @@ export const Vm = record('Vm', {
   instance_template_id: Type.String({
     ...UuidOrEmpty,
     description:
-      'The version of the instance template that the VM was created from, even if that version was deleted since. Empty if the VM was created without a template.',
+      'The version of the instance template that the VM was created from, even if that version has been deleted since. Empty if the VM was created without a template.',
   }),
   instance_group_id: Type.String({
     ...UuidOrEmpty,
-    description: 'The instance group that the VM is a member of. Empty if the VM is in no group.',
+    description: 'The instance group that the VM is a member of. Empty if the VM is not in a group.',
   }),
   reservation_id: Type.String({
     description:
@@ -200,14 +200,13 @@ export const Vm = record('Vm', {
   idle_policy: Type.Union([IdlePolicy, Type.Null()]),
   idle_since: Type.String({
     ...Timestamp,
-    description:
-      'The time since which every GPU of the VM has been idle, as defined by its `idle_policy`. Empty if the VM is not idle.',
+    description: 'When the VM became idle, as defined by its `idle_policy`. Empty if the VM is not idle.',
   }),
   health: VmHealth,
   on_gpu_fault: OnGpuFault,
   last_replaced_at: Type.String({
     ...Timestamp,
-    description: 'When the VM was last moved to other GPUs by REPLACE. Empty if it never was.',
+    description: 'When the VM was last moved to other GPUs by REPLACE. Empty if this has never happened.',
   }),
   labels: Labels,
   description: Description,
@@ -215,7 +214,7 @@ export const Vm = record('Vm', {
   ssh_public_keys: Type.Array(Type.String(), { description: 'All SSH keys that the VM was created with.' }),
   ssh_host_keys: Type.Array(Type.String(), {
     description:
-      'Lines for a `known_hosts` file. The service creates the host key with the VM and installs it in the guest, so that a client can verify even its first connection. Empty if the guest creates its own host keys, and with the simulated engine.',
+      'Lines for a `known_hosts` file. The service creates the host key with the VM and installs it in the guest, so that a client can verify even its first connection. Empty if the guest creates its own host keys, or if the engine is simulated.',
     examples: [['198.18.0.7 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx0bnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm']],
   }),
   startup_script_sha256: Type.String({
@@ -241,7 +240,7 @@ export const MemberCount = (minimum: number) => Type.Integer({ minimum, maximum:
 export const InstanceGroupMember = record('InstanceGroupMember', {
   vm_id: Uuid,
   rank: Type.Integer({
-    description: 'The position among the members in the order of their numbers, from 0.',
+    description: 'The position among the members, sorted by number, from 0.',
   }),
   name: Type.String({ examples: ['trainer-1'] }),
   private_address: Type.String({ examples: ['172.27.16.7'] }),
@@ -253,7 +252,7 @@ export const InstanceGroup = record('InstanceGroup', {
   name: Type.String(),
   template_id: Type.String({
     ...UuidOrEmpty,
-    description: 'The template version of new members. Empty if there is none.',
+    description: 'The template version for new members. Empty if there is none.',
   }),
   project_id: Uuid,
   state: Type.Enum([...groupStates], {
@@ -262,7 +261,7 @@ export const InstanceGroup = record('InstanceGroup', {
   }),
   running_instance_count: Type.Integer(),
   desired_count: Type.Integer(),
-  instances: Type.Array(Uuid, { description: 'The ids of all members, in the order of their numbers.' }),
+  instances: Type.Array(Uuid, { description: 'The ids of all members, sorted by number.' }),
   active_instances: Type.Array(Uuid, { description: 'The members that are running.' }),
   inactive_instances: Type.Array(Uuid, { description: 'The members that are not running.' }),
   created_at: Timestamp,
@@ -270,7 +269,7 @@ export const InstanceGroup = record('InstanceGroup', {
   location: Type.String(),
   placement_policy: PlacementPolicy,
   on_member_loss: OnMemberLoss,
-  generation: Type.Integer({ description: 'Raised whenever members are added, removed or replaced.' }),
+  generation: Type.Integer({ description: 'Increases whenever members are added, removed or replaced.' }),
   members: Type.Array(InstanceGroupMember),
   labels: Labels,
   description: Description,

@@ -3,8 +3,8 @@ import type { ErrorCode } from './errors.ts'
 import type { Role } from './states.ts'
 
 /**
- * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a person's token. `visible`: a caller that
- * can see the organization. A role: at least that role in the project or organization of the path.
+ * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a user's token. `visible`: a
+ * caller that can see the organization. A role: at least that role in the path's project or organization.
  */
 export type Access = 'public' | 'caller' | 'user' | 'visible' | Role | 'operator'
 
@@ -17,7 +17,7 @@ interface RouteEntry {
   summary: string
   description?: string
   access: Access
-  /** A write key of a project of the organization may call it as well. */
+  /** A write key of one of the organization's projects may also call the route. */
   alsoWriteKeys?: true
   params?: TObject
   query?: TObject
@@ -25,25 +25,25 @@ interface RouteEntry {
   response: TSchema
   /** Error codes in addition to those that every route can return. */
   errors?: ErrorCode[]
-  /** Refused while the payment method is removed or declined. */
+  /** Rejected while the payment method is removed or declined. */
   costsMoney?: true
-  /** A route of a project that works before the organization has ever had a payment method. */
+  /** A project route that works even if the organization has never had a payment method. */
   worksUnpaid?: true
-  /** A route other than a deletion after which something stops, is lost, or no longer works. */
+  /** A route, other than a deletion, that can stop or break something or lose data. */
   isDestructive?: true
-  /** A POST that only computes. */
+  /** A POST that only computes a result. */
   changesNothing?: true
-  /** For an operator's read that names no tenant in its response: the parameter that identifies the tenant. */
+  /** The parameter that identifies the tenant, for operator reads whose response does not contain it. */
   tenantIn?: 'organization_id' | 'project_id'
-  /** A list about the fleet itself. Clients poll it, so these reads are not recorded. */
+  /** A list of the fleet itself. Clients poll it, so these reads are not recorded as events. */
   isInventory?: true
-  /** The handler opens its transactions itself, and no Idempotency-Key is stored. */
+  /** The handler opens its own transactions, and no Idempotency-Key is stored. */
   opensTransactions?: true
   /** Concurrent requests share a transaction. */
   isBatched?: true
   /** Another media type that a client can request with `Accept`. */
   alsoReturns?: 'text/event-stream' | 'text/csv'
-  /** The response is text in the format of Prometheus, and `response` is a string. */
+  /** The response is text in the Prometheus format, and `response` is a string. */
   isText?: true
   /** Also works while the organization is suspended. */
   worksSuspended?: true
@@ -61,12 +61,12 @@ export const tags = {
   VPC: 'Networks, subnets, reserved addresses and firewall rules.',
   Operations:
     'Asynchronous operations on VMs, disks, firewall rules, instance groups, custom images and snapshots.',
-  Events: 'The audit and life-cycle log, alerts and webhooks.',
-  Operators: 'For operators of the service.',
+  Events: 'Audit log and life-cycle events, alerts and webhooks.',
+  Operators: 'Endpoints for operators of the service.',
 } as const
 export type Tag = keyof typeof tags
 
-/** Properties derived from an entry, so that server, documentation and clients need no second list. */
+/** Properties that are derived from an entry. The server, the documentation and the clients use them. */
 export interface RouteFacts {
   /** The response is one page of a list. */
   isPaged: boolean
@@ -74,15 +74,15 @@ export interface RouteFacts {
   isTransactional: boolean
   /** The handler must write an event. */
   isAudited: boolean
-  /** An operator's read: the tenants of the resources in the response are recorded. */
+  /** An operator's read, for which an event is written for each tenant in the response. */
   recordsTenants: boolean
-  /** Required payment method: none; one has been set at some time; the current one is valid. */
+  /** `none`: not needed. `once`: a payment method was set at some time. `active`: the current one is valid. */
   payment: 'none' | 'once' | 'active'
 }
 
 export type Route = RouteEntry & RouteFacts
 
-/** Adds the derived properties to a group of routes and keeps their literal types for handlers and clients. */
+/** Adds the derived properties to routes, and keeps their literal types for handlers and clients. */
 export function defineRoutes<const T extends Record<string, RouteEntry>>(
   entries: T,
 ): { [Id in keyof T]: T[Id] & RouteFacts } {

@@ -19,7 +19,7 @@ interface RecordOptions {
   examples?: unknown[]
 }
 
-/** A record in a response. Later versions may add fields, so clients must ignore fields that they do not know. */
+/** A record in a response. Later versions may add fields, so clients must ignore unknown fields. */
 export function record<P extends TProperties>(
   name: string,
   properties: P,
@@ -38,7 +38,7 @@ export function body<P extends TProperties>(
 }
 
 function named<S extends TSchema>(name: string, schema: S): S {
-  if (components.has(name)) throw new Error(`two schemas are called ${name}`)
+  if (components.has(name)) throw new Error(`two schemas are named ${name}`)
   Object.assign(schema, { title: name })
   components.set(name, schema)
   return schema
@@ -76,7 +76,7 @@ export const ResourceName = Type.String({
 /** Text on one line, without control characters and direction marks. */
 export const PlainText = (limits: { minLength?: number; maxLength: number; examples?: string[] }) =>
   Type.String({ ...limits, format: 'plain-text', pattern: plainTextPattern })
-/** A display name: not an identifier. */
+/** A display name, which is not an identifier. */
 export const DisplayName = PlainText({ minLength: 1, maxLength: 100, examples: ['Research'] })
 /** A description on one line. */
 export const Description = PlainText({ maxLength: 500, examples: ['Fine-tuning run of November'] })

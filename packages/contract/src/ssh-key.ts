@@ -14,7 +14,7 @@ const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
 
 class Malformed extends Error {}
 
-/** Reads the parts of the key data one after another. */
+/** Reads the parts of the key data in order. */
 class Parts {
   private readonly bytes: Uint8Array
   private at = 0
@@ -35,12 +35,12 @@ class Parts {
     return Array.from(this.next(what), (byte) => String.fromCharCode(byte)).join('')
   }
 
-  /** Reads a positive number in its shortest form: a leading zero byte only if the next bit would be read as a sign. */
+  /** Reads a positive number in its shortest form. A leading zero byte is allowed only before a high bit. */
   positive(what: string): { bytes: Uint8Array; bits: number } {
     const bytes = this.next(what)
     const [first = 0, second = 0] = bytes
     if (bytes.length === 0 || first >= 0x80) throw new Malformed(`its ${what} is not a positive number`)
-    if (first === 0 && second < 0x80) throw new Malformed(`its ${what} is not in its shortest form`)
+    if (first === 0 && second < 0x80) throw new Malformed(`its ${what} is not in the shortest form`)
     return { bytes, bits: (bytes.length - 1) * 8 + (32 - Math.clz32(first)) }
   }
 
@@ -80,7 +80,7 @@ function readRsa(parts: Parts): number {
   return modulus.bits
 }
 
-/** Keys on a security token end with the name of their application. */
+/** The data of a security token's key ends with the name of an application. */
 function onToken(read: (parts: Parts) => number) {
   return (parts: Parts): number => {
     const bits = read(parts)
@@ -104,10 +104,10 @@ export const sshKeyTypes: readonly string[] = Object.keys(readers)
 /** Checks the format of the line only; `parseSshPublicKey` also checks the key data. */
 export const sshKeyPattern = `^(${sshKeyTypes.map((type) => type.replaceAll('.', '\\.')).join('|')}) [A-Za-z0-9+/]+={0,2}( [^\\r\\n]*)?(\\r?\\n)?$`
 
-/** Removes the line break at the end. Guests get the key without it. */
+/** Removes the line break at the end; guests get the key without it. */
 export const sshKeyLine = (text: string): string => text.replace(/\r?\n$/, '')
 
-/** Base64 with padding and zero spare bits, so that one key has one spelling. */
+/** Requires padding and zero spare bits, so that each key has exactly one encoding. */
 function decodeBase64(text: string): Uint8Array {
   if (text === '' || !base64Pattern.test(text)) throw new Malformed('the key data is not valid base64')
   const binary = atob(text)
@@ -126,16 +126,16 @@ function hasControlCharacter(text: string): boolean {
 /** `problem` completes a sentence that begins with the name of the field. One line break at the end is ignored. */
 export function parseSshPublicKey(given: string): SshKey {
   const text = sshKeyLine(given)
-  const refuse = (problem: string): SshKey => ({ ok: false, problem })
-  if (given.length > maxLineChars) return refuse(`must have at most ${maxLineChars} characters`)
+  const reject = (problem: string): SshKey => ({ ok: false, problem })
+  if (given.length > maxLineChars) return reject(`must have at most ${maxLineChars} characters`)
   if (text.includes('PRIVATE KEY')) {
-    return refuse('is a private key; send the public key, from the file that ends in .pub')
+    return reject('is a private key; send the public key, from the file that ends in .pub')
   }
-  if (hasControlCharacter(text)) return refuse('must be one line without tabs or other control characters')
+  if (hasControlCharacter(text)) return reject('must be one line without tabs or other control characters')
   const [type = '', data = '', ...rest] = text.split(' ')
   const read = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (!read) {
-    return refuse(`must be one line that starts with a key type: ${sshKeyTypes.join(', ')}`)
+    return reject(`must be one line that starts with a key type: ${sshKeyTypes.join(', ')}`)
   }
   try {
     const parts = new Parts(decodeBase64(data))
@@ -144,7 +144,7 @@ export function parseSshPublicKey(given: string): SshKey {
     parts.end()
     return { ok: true, type, bits, comment: rest.join(' ') }
   } catch (error) {
-    if (error instanceof Malformed) return refuse(`is not a valid public key: ${error.message}`)
+    if (error instanceof Malformed) return reject(`is not a valid public key: ${error.message}`)
     throw error
   }
 }

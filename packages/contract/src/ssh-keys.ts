@@ -42,7 +42,7 @@ export const sshKeyRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Register an SSH key',
     description:
-      'Use the id of the key in `ssh_key_ids` when you create a VM. VMs keep the keys that they were created with, even after the registered key is removed. SSH keys count in the organization’s quota `ssh_keys`.',
+      'Use the id of the key in `ssh_key_ids` when you create a VM. VMs keep the keys that they were created with, even after the registered key is removed. SSH keys count toward the organization’s quota `ssh_keys`.',
     access: 'member',
     worksUnpaid: true,
     body: body('SshKeyCreate', { name: DisplayName, public_key: SshPublicKey }),

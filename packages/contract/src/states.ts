@@ -77,7 +77,7 @@ export const vmConsoleStates: VmState[] = [
   'STATE_UNREACHABLE',
 ]
 
-/** The WebSocket protocol of a serial console, and why the server closes one. */
+/** The WebSocket protocol of a serial console, and the codes with which the server closes it. */
 export const consoleProtocol = 'slipway.console.v1'
 export const consoleCloseCodes = {
   takenOver: { code: 4001, text: 'Another session took over.' },
@@ -96,7 +96,7 @@ export type DiskState = (typeof diskStates)[number]
 /** States of custom images and snapshots. */
 export const captureStates = ['creating', 'available', 'deleting'] as const
 export type CaptureState = (typeof captureStates)[number]
-/** What the writes of a VM to the disk at that moment mean for the copy. */
+/** How consistent a copy is, depending on whether a VM could write to the disk at that moment. */
 export const captureConsistencies = ['off', 'frozen', 'crash'] as const
 export type CaptureConsistency = (typeof captureConsistencies)[number]
 
@@ -167,7 +167,7 @@ export type ReservationState = (typeof reservationStates)[number]
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
-/** How an access key proves itself: it is sent with each request, or it signs each request. */
+/** A bearer key is sent with each request; a signing key signs each request. */
 export const keyKinds = ['bearer', 'signing'] as const
 export type KeyKind = (typeof keyKinds)[number]
 

@@ -65,19 +65,19 @@ export interface VmType {
   isWholeHost: boolean
 }
 
-/** The size of a type is its family's size for one GPU times the number of GPUs. */
+/** A type has its family's resources per GPU, multiplied by the number of GPUs. */
 export const vmTypes: VmType[] = familyNames.flatMap((family) => {
-  const share = families[family]
-  return share.sizes.map((gpuCount) => ({
+  const perGpu = families[family]
+  return perGpu.sizes.map((gpuCount) => ({
     name: `${family}.${gpuCount}x`,
     family,
     gpuCount,
-    gpuModel: share.model,
-    gpuMemoryGb: share.gpuMemoryGb,
-    cpuCores: share.cpuCores * gpuCount,
-    memoryGb: share.memoryGb * gpuCount,
-    nvmeGb: share.nvmeGb * gpuCount,
-    networkGbps: share.networkGbps * gpuCount,
+    gpuModel: perGpu.model,
+    gpuMemoryGb: perGpu.gpuMemoryGb,
+    cpuCores: perGpu.cpuCores * gpuCount,
+    memoryGb: perGpu.memoryGb * gpuCount,
+    nvmeGb: perGpu.nvmeGb * gpuCount,
+    networkGbps: perGpu.networkGbps * gpuCount,
     isWholeHost: gpuCount >= 8,
   }))
 })
@@ -99,7 +99,7 @@ export const anyLocation = 'any'
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 
-/** The most that one disk reads, and the most that it writes, in MB/s; null if only the storage limits it. */
+/** The maximum read rate and write rate of one disk, in MB/s; null if only the storage limits it. */
 export const diskMbps: Record<DiskType, number | null> = { 'persistent-ssd': 1_000, 'shared-volume': null }
 
 /** How many data disks of each type a VM can have. */

@@ -48,7 +48,7 @@ const TtlSeconds = Type.Integer({
   minimum: minTtlSeconds,
   maximum: maxTtlSeconds,
   description:
-    'Time to live in seconds. In the creation of a VM, the time counts from the moment when the VM first runs; in a change, from the time of the request.',
+    'Time to live in seconds. For a new VM, it is counted from when the VM first runs; for an existing VM, from the time of the request.',
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
@@ -59,7 +59,7 @@ const ReservationSpecification = Type.Union(
   ],
   {
     description:
-      'Which reservation the VM uses: the reservation with this id; the cheapest reservation that has enough unused GPUs, or no reservation if none has (`lowest_cost`, the default); or no reservation (`on_demand`).',
+      'Which reservation the VM uses: the reservation with this id; the cheapest reservation that has enough unused GPUs, or no reservation if there is none (`lowest_cost`, the default); or no reservation (`on_demand`).',
   },
 )
 
@@ -68,7 +68,7 @@ export const vmMembers = {
   type: Type.Optional(
     Type.Enum(vmTypeNames, {
       examples: ['a100.1x'],
-      description: 'A VM type from the catalogue. Required unless an instance template has it.',
+      description: 'A VM type from the catalogue. Required unless an instance template sets it.',
     }),
   ),
   location: Type.Optional(
@@ -77,7 +77,7 @@ export const vmMembers = {
       maxLength: 100,
       examples: ['us-east1-a'],
       description:
-        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location. Required unless an instance template has it.',
+        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location. Required unless an instance template sets it.',
     }),
   ),
   image: Type.Optional(
@@ -86,7 +86,7 @@ export const vmMembers = {
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
       description:
-        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either this or `custom_image` is required unless an instance template has one of them.',
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either this or `custom_image` is required unless an instance template sets one of them.',
     }),
   ),
   custom_image: Type.Optional(
@@ -95,7 +95,7 @@ export const vmMembers = {
       maxLength: 127,
       examples: ['trainer:v1'],
       description:
-        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. The VM is created in the location of the image. The default size of the OS disk is then at least that of the image.',
+        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. The VM is created in the location of the image. The default size of the OS disk is then at least the size of the image.',
     }),
   ),
   ssh_public_key: Type.Optional(SshPublicKey),
@@ -150,7 +150,7 @@ export const vmMembers = {
     Type.String({
       ...DiskSize,
       description:
-        'From 128GiB, the default, to 2TiB. The part above 128 GiB counts towards the quota `disk_gib` and is billed as persistent-ssd.',
+        'From 128GiB, the default, to 2TiB. The part above 128 GiB counts toward the quota `disk_gib` and is billed as persistent-ssd.',
       examples: ['256GiB'],
     }),
   ),
@@ -210,7 +210,7 @@ export const VmUpdate = Type.Union(
   ],
   {
     description:
-      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which moves a VM out of its reservation; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy, of `on_gpu_fault` or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which moves a VM out of its reservation; a new type of the same family, while the VM is stopped; a new time to live, counted from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of name, description, labels, deletion protection, idle policy, `on_gpu_fault` or reservation returns an operation that has already succeeded, and is accepted even while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )
@@ -318,7 +318,7 @@ export const vmRoutes = defineRoutes({
       offset: Type.Optional(
         Type.Integer({
           minimum: 0,
-          description: 'Where to start, in bytes. The default returns the last 64 KiB.',
+          description: 'Where to start, in bytes. By default, the last 64 KiB are returned.',
         }),
       ),
     }),

@@ -31,7 +31,7 @@ export const AdminVm = record('AdminVm', {
   organization_id: Uuid,
   type: Type.String({ examples: ['a100.1x'] }),
   location: Type.String(),
-  host_id: Type.String({ description: 'Empty if the VM is on no host.' }),
+  host_id: Type.String({ description: 'Empty if the VM is not on a host.' }),
   created_at: Timestamp,
 })
 export type AdminVm = Static<typeof AdminVm>

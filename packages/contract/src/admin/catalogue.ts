@@ -11,7 +11,7 @@ const ImageName = Type.String({
   pattern: imageNamePattern,
   examples: ['ubuntu24.04-nvidia:latest'],
 })
-/** No slash: a source is the name of a file, not a path. */
+/** Slashes are not allowed, because a source is a file name, not a path. */
 const ImageSourceValue = Type.Union([
   Type.String({ format: 'image-source', pattern: imageSourcePattern, maxLength: 128 }),
   Type.Integer({ minimum: 0 }),
@@ -42,7 +42,7 @@ export const adminCatalogueRoutes = defineRoutes({
         Type.Record(Type.String({ maxLength: 60 }), ImageSourceValue, {
           maxProperties: 20,
           description:
-            'Selects an image that the engine has registered, by fields of its source such as `file`. The other fields are copied from that image. Values are names, not paths.',
+            'Selects an image that is registered in the engine, by fields of its source such as `file`. The other fields are copied from that image. Values are names, not paths.',
         }),
       ),
     }),
@@ -79,7 +79,7 @@ export const adminCatalogueRoutes = defineRoutes({
     method: 'PUT',
     path: '/v0.1/admin/prices',
     tag: 'Operators',
-    summary: 'Set prices, valid from now',
+    summary: 'Set prices that apply from now on',
     description: 'Products that are not listed keep their price.',
     access: 'operator',
     body: body('PriceSet', {

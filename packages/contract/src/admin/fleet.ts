@@ -28,16 +28,16 @@ export const Gpu = record('Gpu', {
   vm_id: Type.String({ description: 'Empty if no VM uses the GPU.' }),
   held_for: Type.String({
     description:
-      'The capacity request, reservation or operation to which the GPU belongs. Empty if there is none.',
+      'The capacity request, reservation or operation that the GPU is held for. Empty if it is not held.',
   }),
   suspect: Type.Boolean({
-    description: 'A fault was reported. The GPU returns to stock only after a check that it passes.',
+    description: 'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check.',
   }),
   fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
   last_check: record('GpuCheck', {
     at: Type.String({ ...Timestamp, description: 'Empty if the GPU was never checked.' }),
     passed: Type.Boolean(),
-    reasons: Type.Array(Type.String(), { description: 'Why the check failed, and warnings.' }),
+    reasons: Type.Array(Type.String(), { description: 'The reasons why the check failed, and warnings.' }),
   }),
 })
 export type Gpu = Static<typeof Gpu>
@@ -48,18 +48,18 @@ export const GpuFault = record('GpuFault', {
     description: 'The XID error that the driver reported; 0 if the GPU was lost without one.',
   }),
   source: Type.Enum([...faultSources], {
-    description: 'What a guest reports may be false; what the host finds is evidence.',
+    description: 'A fault that a guest reports may be false. A fault that the host detects is trusted.',
   }),
   vm_id: Type.String({ description: 'The VM that had the GPU. Empty if there was none.' }),
 })
 export type GpuFault = Static<typeof GpuFault>
 
-/** What faults can be counted by. */
+/** How fault counts can be grouped. */
 export const faultGroupings = ['model', 'host', 'xid'] as const
 export type FaultGrouping = (typeof faultGroupings)[number]
 /** The longest period for which faults are counted, in days. */
 export const maxFaultDays = 90
-/** Faults of further hosts, models or XIDs are added up, so that the list is short in a large fleet. */
+/** The remaining groups are combined into one, so that the list stays short in a large fleet. */
 export const maxFaultGroups = 20
 
 export const GpuFaultDay = record('GpuFaultDay', {
@@ -70,11 +70,11 @@ export const GpuFaultDay = record('GpuFaultDay', {
   }),
   host_id: Type.String({ description: 'With `group_by=host`: the host. Otherwise empty.' }),
   location: Type.String({ description: 'With `group_by=host`: its location. Otherwise empty.' }),
-  host_faults: Type.Integer({ description: 'Faults that hosts found.' }),
+  host_faults: Type.Integer({ description: 'Faults that hosts detected.' }),
   guest_faults: Type.Integer({ description: 'Faults that guests reported. They may be false.' }),
   other_errors: Type.Integer({
     description:
-      'XID errors that say nothing about the hardware: errors of applications, information, and XIDs that are not in the table.',
+      'XID errors that do not indicate a hardware problem: application errors, informational messages and unknown XIDs.',
   }),
 })
 export type GpuFaultDay = Static<typeof GpuFaultDay>
@@ -106,12 +106,12 @@ export const Host = record('Host', {
   vms_at_drain: Type.Integer({
     description: 'How many VMs were on the host when the current drain began; 0 if unknown.',
   }),
-  note: Type.String({ description: 'A note of the operators. Tenants do not see the note.' }),
+  note: Type.String({ description: 'A note for operators. Tenants do not see it.' }),
   maintenance_at: Type.String({
     ...Timestamp,
     description: 'When the announced maintenance begins. Empty if none is announced.',
   }),
-  maintenance_note: Type.String({ description: 'The note about the maintenance that tenants see.' }),
+  maintenance_note: Type.String({ description: 'The maintenance note that tenants see.' }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs on the host. The host is drained when there are none.' }),
@@ -135,7 +135,7 @@ export const FamilyCapacity = record('FamilyCapacity', {
   location: Type.String(),
   family: Type.String(),
   total: Type.Integer(),
-  free: Type.Integer({ description: 'GPUs that a new VM can get: on hosts that are up and schedulable.' }),
+  free: Type.Integer({ description: 'Free GPUs on hosts that are up and schedulable.' }),
   unavailable: Type.Integer({
     description: 'Unused GPUs on hosts that are down, cordoned, draining or drained.',
   }),
@@ -166,7 +166,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Register a host',
     description:
-      'The GPUs appear with the first report of the host. In a simulated location, `gpus` describes the host to simulate.',
+      'The GPUs appear with the host’s first report. In a simulated location, `gpus` describes the host to simulate.',
     access: 'operator',
     body: body('HostCreate', {
       name: Type.String({ format: 'host-name', pattern: hostNamePattern }),
@@ -222,7 +222,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Announce maintenance of a host',
     description:
-      'The tenants with VMs on the host see an alert, and get an event 7 days, 24 hours and 1 hour ahead. No VM is stopped. A new announcement replaces the earlier one.',
+      'The tenants with VMs on the host see an alert, and get an event 7 days, 24 hours and 1 hour before the maintenance. No VM is stopped. A new announcement replaces the earlier one.',
     access: 'operator',
     body: body('HostMaintenance', {
       at: Instant,
@@ -246,7 +246,7 @@ export const adminFleetRoutes = defineRoutes({
     summary: 'Declare a host permanently lost',
     isDestructive: true,
     description:
-      'The host must be down. Its VMs lose their OS disks, and disks stored on it are deleted. Its GPUs become `gone`. VMs that were deleted while the host was unreachable release their disks and addresses. Reports from the host are refused until it is registered again.',
+      'The host must be down. Its VMs lose their OS disks, and disks stored on it are deleted. Its GPUs become `gone`. VMs that were deleted while the host was unreachable release their disks and addresses. Reports from the host are rejected until it is registered again.',
     access: 'operator',
     response: Host,
     errors: ['conflict'],
@@ -264,7 +264,7 @@ export const adminFleetRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/gpus/{gpu_id}',
     tag: 'Operators',
-    summary: 'Quarantine a GPU, or return it to use',
+    summary: 'Quarantine a GPU, or release it from quarantine',
     access: 'operator',
     body: body('GpuUpdate', { state: Type.Enum(['free', 'quarantined']) }),
     response: Gpu,
@@ -284,7 +284,7 @@ export const adminFleetRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/gpu-faults',
     tag: 'Operators',
-    summary: 'Count the faults of GPUs by day',
+    summary: 'Count GPU faults by day',
     description: 'Oldest day first. A day without a fault has no entry. The last day is today.',
     access: 'operator',
     query: Type.Object({
@@ -300,7 +300,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Check a GPU that no VM uses',
     description:
-      'The GPU is in quarantine until the next report of its host. If it passes the check, it returns to stock; otherwise it stays in quarantine, and `last_check` says why.',
+      'The GPU is in quarantine until its host reports again. If it passes the check, it returns to stock; otherwise it stays in quarantine, and `last_check` says why.',
     access: 'operator',
     response: Gpu,
     errors: ['conflict'],

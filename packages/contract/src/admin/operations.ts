@@ -32,7 +32,7 @@ const AdminEventListQuery = Type.Object({
   organization_id: Type.Optional(
     Type.String({
       ...Uuid,
-      description: 'Only events of this organization that belong to none of its projects.',
+      description: 'Only events of this organization that do not belong to a project.',
     }),
   ),
 })

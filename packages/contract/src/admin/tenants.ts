@@ -46,8 +46,7 @@ export const AdminUser = record('AdminUser', {
   created_at: Timestamp,
   last_sign_in_at: Type.String({
     ...Timestamp,
-    description:
-      'When the user last signed in. Empty if the user never has, or has not since the service records it.',
+    description: 'When the user last signed in. Empty if there is no record of a sign-in.',
   }),
 })
 export type AdminUser = Static<typeof AdminUser>
@@ -198,7 +197,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Invite a user',
     description:
-      'The user accepts with the link, which creates an account or adds the role or the operator right to an existing account. Until then `id` is the id of the invitation. A new invitation to the same address replaces the link.',
+      'The user accepts with the link, which creates an account, or adds the role or operator rights to an existing account. Until then, `id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'operator',
     body: body('UserCreate', {
       email: Email,
@@ -214,7 +213,7 @@ export const adminTenantRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/users/{user_id}',
     tag: 'Operators',
-    summary: 'Read a user and the organizations of the user',
+    summary: 'Read a user and the user’s organizations',
     access: 'operator',
     response: AdminUserDetails,
   },
@@ -222,10 +221,10 @@ export const adminTenantRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/users/{user_id}',
     tag: 'Operators',
-    summary: 'Suspend or restore a user, or remove the operator right',
+    summary: 'Suspend or restore a user, or remove operator rights',
     isDestructive: true,
     description:
-      'Keys that a suspended user created do not work until the user is restored. `is_operator: false` removes the operator right and revokes the operator keys that this user created; the last operator keeps the right. To give the operator right, invite the user.',
+      'Keys that a suspended user created do not work until the user is restored. `is_operator: false` removes operator rights and revokes the operator keys that this user created; this is not possible for the last operator. To grant operator rights, invite the user.',
     access: 'operator',
     body: body('UserUpdate', {
       suspended: Type.Optional(Type.Boolean()),

@@ -61,7 +61,7 @@ export const quotaRequestRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Request a higher quota from the operators',
     description:
-      'The request is an alert for the operators, who approve or reject it. Each quota can have one open request: withdraw it to request something else.',
+      'The operators get an alert, and approve or reject the request. Each quota can have one open request; to request a different limit, withdraw it first.',
     access: 'admin',
     body: body('QuotaRequestCreate', {
       name: Type.Enum([...organizationQuotaNames]),
@@ -104,7 +104,7 @@ export const adminQuotaRequestRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Approve or reject a request for a higher quota',
     description:
-      'Approval sets the quota of the organization to the requested limit, unless the quota is higher by now. Owners and admins of the organization are informed by e-mail, with the note.',
+      'Approval sets the quota of the organization to the requested limit, unless the quota is already higher. Owners and admins of the organization are informed by e-mail, with the note.',
     access: 'operator',
     body: body('QuotaRequestUpdate', {
       state: Type.Enum(['approved', 'rejected']),

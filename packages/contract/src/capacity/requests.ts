@@ -28,7 +28,7 @@ export const CapacityRequestCreate = body(
     vm: Type.Optional(VmCreate),
     instance_group: Type.Optional(InstanceGroupCreate),
     start_vm_id: Type.Optional(
-      Type.String({ ...Uuid, description: 'A stopped VM, which is started when its GPUs are free.' }),
+      Type.String({ ...Uuid, description: 'A stopped VM to start when GPUs are free.' }),
     ),
     locations: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
@@ -36,20 +36,20 @@ export const CapacityRequestCreate = body(
         maxItems: 20,
         uniqueItems: true,
         description:
-          'Where the VM may run. The default is the location in `vm`; `any` there means every location that can run the VM. All members of a group run in one location.',
+          'Where the VM may run. The default is the location in `vm`; if that is `any`, every location that can run the VM. All members of a group run in one location.',
       }),
     ),
     until: Type.Optional(
       Type.String({
         ...Instant,
-        description: `How long the request waits: at most ${maxWaitDays} days. The default is 7 days.`,
+        description: `When the request stops waiting, at most ${maxWaitDays} days from now. The default is 7 days from now.`,
       }),
     ),
     on_available: Type.Optional(
       Type.Enum(['create', 'hold'], {
         default: 'create',
         description:
-          '`create` creates or starts the VM, or creates the group, when GPUs are free. `hold` keeps them free for `hold_seconds`, until you claim them.',
+          '`create` creates or starts the VM, or creates the group, when GPUs are free. `hold` holds the GPUs for up to `hold_seconds`, until you claim them.',
       }),
     ),
     hold_seconds: Type.Optional(
@@ -57,19 +57,22 @@ export const CapacityRequestCreate = body(
     ),
     labels: Type.Optional(Labels),
   },
-  { description: 'Exactly one of `vm`, `instance_group` and `start_vm_id`.' },
+  { description: 'Exactly one of `vm`, `instance_group` and `start_vm_id` is required.' },
 )
 export type CapacityRequestCreate = Static<typeof CapacityRequestCreate>
 
 export const CapacityEstimate = record('CapacityEstimate', {
   earliest_at: Type.String({
     ...Timestamp,
-    description: 'One of ten such requests is granted by this time. Empty if there is no estimate.',
+    description: 'About 10% of such requests are granted by this time. Empty if there is no estimate.',
   }),
-  likely_at: Type.String({ ...Timestamp, description: 'Half of such requests are granted by this time.' }),
+  likely_at: Type.String({
+    ...Timestamp,
+    description: 'About 50% of such requests are granted by this time.',
+  }),
   latest_at: Type.String({
     ...Timestamp,
-    description: 'Nine of ten such requests are granted by this time.',
+    description: 'About 90% of such requests are granted by this time.',
   }),
   basis: Type.Enum(['expiries', 'history', 'none'], {
     description:
@@ -77,7 +80,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'Of the 200 most recent requests, the share that was granted no later than the first `latest_at` that was estimated for the request. Null if there are no such requests yet.',
+      'The share of the 200 most recent requests that were granted by the `latest_at` of their first estimate. Null if there are no such requests yet.',
   }),
   computed_at: Timestamp,
 })
@@ -89,16 +92,16 @@ const requestMembers = {
   on_available: Type.Enum(['create', 'hold']),
   request: Type.Record(Type.String(), Type.Unknown(), {
     description:
-      'The body of the request; `replace_vm_id` in a request that the service made to replace an unhealthy VM. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
+      'The body of the request. A request that the service made to replace an unhealthy VM has `replace_vm_id`. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
   }),
   gpus_wanted: Type.Integer(),
   gpus_held: Type.Integer({ description: 'GPUs that are held for the request now.' }),
   position: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'The position in the queue, from 1. Null beyond 100, and if the request does not wait.',
+    description: 'The position in the queue, from 1. Null if it is over 100 or the request is not waiting.',
   }),
   blocked_by: Type.Enum(['', 'quota', 'budget', 'payment', 'suspended'], {
     description:
-      'Why the request is skipped. A skipped request keeps its place in the queue. Empty if the request is not skipped.',
+      'Why the request is skipped. A skipped request keeps its position in the queue. Empty if the request is not skipped.',
   }),
   estimate: CapacityEstimate,
   location: Type.String({ description: 'Empty until GPUs are held for the request.' }),
@@ -140,7 +143,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Wait for GPUs',
     description:
-      'Creates a capacity request. Use this when a creation or a start fails with `out_of_stock`. Organizations take turns, and requests of the same organization are served in the order in which they arrived. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until the request ends. The name of the VM is not reserved: if another VM has the name when the request is granted, the request fails. A group gets the GPUs of all its members at the same time; until then, smaller requests can be served before the request for the group. A request fails if its template is deleted in the meantime.',
+      'Creates a capacity request. Use this when a creation or a start fails with `out_of_stock`. Organizations take turns, and requests of the same organization are granted in the order in which they arrived. Waiting costs nothing and uses no GPU quota. A request counts toward the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if another VM has the name when the request is granted, the request fails. A group gets the GPUs for all its members at the same time; until then, smaller requests can be granted first. A request fails if its template is deleted in the meantime.',
     access: 'member',
     costsMoney: true,
     body: CapacityRequestCreate,

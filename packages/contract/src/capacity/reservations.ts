@@ -29,7 +29,7 @@ export const Reservation = record('Reservation', {
   contract_start_date: Timestamp,
   contract_end_date: Timestamp,
   price: Type.String({
-    description: 'US dollars per GPU and hour. Empty for callers below the role `admin`.',
+    description: 'US dollars per GPU hour. Empty for callers with a role below `admin`.',
     examples: ['1.1'],
   }),
   created_at: Timestamp,
@@ -46,7 +46,7 @@ export const ReservationCreate = body('ReservationCreate', {
   }),
   type: Type.Enum(vmTypeNames),
   location: Type.String({ minLength: 1, maxLength: 100 }),
-  count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'The number of VMs of the type.' }),
+  count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'The number of VMs of this type.' }),
   contract_start_date: Instant,
   contract_end_date: Instant,
   usd_per_gpu_hour: Type.Number({ minimum: 0, maximum: 1_000_000 }),
@@ -62,7 +62,7 @@ export const reservationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List reservations',
     description:
-      'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether its GPUs are used or not; the VMs that use them are not billed separately.',
+      'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether or not its GPUs are used; the VMs that use them are not billed separately.',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...statusQuery }),
     response: pagedList('ReservationList', Reservation),

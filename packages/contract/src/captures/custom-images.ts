@@ -61,7 +61,7 @@ export const customImageRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Create a custom image from a VM, a disk or a snapshot',
     description:
-      'The image has the content that the source had when the operation began, and does not need the source afterwards. Until the operation ends, the source cannot be started, stopped, resized or captured again; if its VM is deleted or powers itself off, the operation fails. Remove secrets from the VM first: a new VM gets a host key, a machine id and SSH keys of its own, and everything else is copied. Images count in the organization’s quotas `custom_images` and `captured_gib`.',
+      'The image has the content that the source had when the operation began, and does not depend on the source afterwards. Until the operation ends, the source cannot be started, stopped, resized or captured again; if its VM is deleted or shuts down, the operation fails. Remove secrets from the VM first: a new VM gets its own host key, machine id and SSH keys, but everything else is copied. Images count toward the organization’s quotas `custom_images` and `captured_gib`.',
     access: 'member',
     costsMoney: true,
     body: CustomImageCreate,
@@ -108,7 +108,7 @@ export const customImageRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Delete a custom image',
     description:
-      'VMs that were created from the image keep working. The request is refused with `conflict` while a VM is being created from the image.',
+      'VMs that were created from the image keep working. The request fails with `conflict` while a VM is being created from the image.',
     access: 'member',
     response: OperationStarted,
     errors: ['protected', 'conflict'],

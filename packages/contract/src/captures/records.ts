@@ -4,14 +4,13 @@ import { BlockSize, DeletionProtection, DiskSize } from '../resources.ts'
 import { Description, Labels, record, Timestamp, Uuid } from '../schema.ts'
 import { captureConsistencies, captureStates } from '../states.ts'
 
-/** The fields that custom images (from which VMs are created) and snapshots (from which disks are created) have in common. */
+/** The fields that custom images and snapshots have in common. */
 const captured = {
   state: Type.Enum([...captureStates]),
   size: Type.String({ ...DiskSize, description: 'The size of the disk that was copied.' }),
   stored_bytes: Type.Integer({
     format: 'int64',
-    description:
-      'How much storage the image or snapshot takes, which is what is billed. 0 while it is being created.',
+    description: 'The storage that the image or snapshot uses, which is billed. 0 while it is being created.',
   }),
   consistency: Type.Enum(['', ...captureConsistencies], {
     description:
@@ -25,14 +24,14 @@ export const CustomImageName = Type.String({
   maxLength: 127,
   pattern: imageNamePattern,
   description:
-    'At most 63 lower-case letters, digits, `.`, `_` and `-`, optionally followed by a colon and a version of the same form. The default version is `latest`.',
+    'At most 63 lower-case letters, digits, `.`, `_` and `-`, optionally followed by a colon and a version in the same format. The default version is `latest`.',
   examples: ['trainer:v1'],
 })
 
 export const ImageTags = Type.Array(Type.String({ format: 'image-tag', pattern: imageTagPattern }), {
   maxItems: 16,
   uniqueItems: true,
-  description: 'Words that describe the image. They are not the version in its name.',
+  description: 'Words that describe the image. They are separate from the version in its name.',
 })
 
 export const CustomImage = record('CustomImage', {

@@ -35,7 +35,7 @@ export const snapshotRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Create a snapshot of a disk',
     description:
-      'The snapshot has the content that the disk had when the operation began, and does not need the disk afterwards. To create a disk from a snapshot, use `POST /disks {snapshot_id}`. Until the operation ends, the disk cannot be resized, deleted, attached or detached, and its VM cannot be started or stopped. Snapshots count in the organization’s quotas `snapshots` and `captured_gib`.',
+      'The snapshot has the content that the disk had when the operation began, and does not depend on the disk afterwards. To create a disk from a snapshot, use `POST /disks {snapshot_id}`. Until the operation ends, the disk cannot be resized, deleted, attached or detached, and its VM cannot be started or stopped. Snapshots count toward the organization’s quotas `snapshots` and `captured_gib`.',
     access: 'member',
     costsMoney: true,
     body: SnapshotCreate,
@@ -80,7 +80,7 @@ export const snapshotRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Delete a snapshot',
     description:
-      'Disks that were created from the snapshot keep their data. The request is refused with `conflict` while a disk or an image is being created from the snapshot.',
+      'Disks that were created from the snapshot keep their data. The request fails with `conflict` while a disk or an image is being created from the snapshot.',
     access: 'member',
     response: OperationStarted,
     errors: ['protected', 'conflict'],

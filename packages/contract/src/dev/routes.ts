@@ -4,7 +4,7 @@ import { faultSources } from '../instances/health.ts'
 import { Instant, Timestamp, Uuid } from '../schema.ts'
 import { paymentStates } from '../states.ts'
 
-/** A route of a service that was started with `--dev`. These routes are not part of the API and not in its OpenAPI document. */
+/** A route of a service that was started with `--dev`. These routes are not in the OpenAPI document. */
 interface DevRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
@@ -22,7 +22,7 @@ export const DevClock = Type.Object({
   now: Timestamp,
   rate: Type.Number({
     description:
-      'How many seconds the clock of the service advances per real second: 0 while frozen, 1 in real mode.',
+      'How many seconds the service clock advances per real second: 0 while frozen, 1 in real mode.',
   }),
 })
 export type DevClock = Static<typeof DevClock>
@@ -52,15 +52,15 @@ const faultMembers = {
   name_pattern: Type.Optional(
     Type.String({
       maxLength: 100,
-      description: 'The name of the resource, with `*` and `?`. Default: every name.',
+      description: 'The name of the resource; `*` and `?` are wildcards. Default: every name.',
     }),
   ),
   effect: Type.Enum([...faultEffects]),
   code: Type.Optional(Type.Enum([...errorCodes, ...operationErrorCodes])),
   delay_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
-  after: Type.Optional(Type.Integer({ minimum: 0, description: 'Skips the first matches. Default: 0.' })),
+  after: Type.Optional(Type.Integer({ minimum: 0, description: 'How many matches to skip. Default: 0.' })),
   times: Type.Optional(
-    Type.Integer({ minimum: 1, description: 'Ends after this many effects. Default: no end.' }),
+    Type.Integer({ minimum: 1, description: 'Ends after taking effect this many times. Default: no limit.' }),
   ),
   probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
   seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
@@ -71,7 +71,7 @@ export const DevFault = Type.Object({
   ...faultMembers,
   id: Uuid,
   matched: Type.Integer({ description: 'How many calls matched so far.' }),
-  applied: Type.Integer({ description: 'How many of these calls got the effect.' }),
+  applied: Type.Integer({ description: 'How many of these calls were affected.' }),
 })
 export type DevFault = Static<typeof DevFault>
 
@@ -86,14 +86,14 @@ const DevCapacity = Type.Object(
   {
     type: Type.String(),
     location: Type.String(),
-    free: Type.Integer({ minimum: 0, description: 'How many VMs of the type can be created.' }),
+    free: Type.Integer({ minimum: 0, description: 'How many VMs of this type can be created.' }),
   },
   strict,
 )
 const DevGuestAgent = Type.Object(
   {
     present: Type.Boolean({
-      description: 'Whether simulated guests have a guest agent. At the start they have none.',
+      description: 'Whether simulated guests have a guest agent. Initially, they have none.',
     }),
   },
   strict,
@@ -122,7 +122,7 @@ const DevXid = Type.Object(
         description: 'The position of the GPU in the VM. Default: 0.',
       }),
     ),
-    source: Type.Optional(Type.Enum([...faultSources], { description: 'Who reports it. Default: `guest`.' })),
+    source: Type.Optional(Type.Enum([...faultSources], { description: 'The reporter. Default: `guest`.' })),
     at: Type.Optional(Instant),
   },
   strict,
@@ -132,7 +132,7 @@ const DevConsole = Type.Object(
     input: Type.String({
       minLength: 1,
       maxLength: 4_096,
-      description: 'What is typed at the serial console. A line ends with `\\r`.',
+      description: 'The text to type at the serial console. A line ends with `\\r`.',
     }),
   },
   strict,
@@ -152,7 +152,7 @@ export const DevRequest = Type.Object({
 export type DevRequest = Static<typeof DevRequest>
 const itemsOf = <S extends TSchema>(item: S) => Type.Object({ items: Type.Array(item) })
 
-/** The levers of a local service: its clock, faults, capacity and failures. */
+/** Controls of a local service: clock, faults, capacity and failures. */
 export const devRoutes = {
   clockGet: { method: 'GET', path: '/_dev/clock', response: DevClock },
   clockSet: { method: 'PUT', path: '/_dev/clock', body: DevClockSet, response: DevClock },

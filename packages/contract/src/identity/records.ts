@@ -31,7 +31,7 @@ export const TokenResponse = record(
     access_token: Type.String(),
     refresh_token: Type.String({
       description:
-        'This token can be used once. The response to that request contains the next refresh token.',
+        'This token can be used once. The response to the refresh contains the next refresh token.',
     }),
     expires_in: Type.Integer({ description: 'Seconds until the access token expires.', examples: [3600] }),
     token_type: Type.Literal('bearer'),
@@ -40,7 +40,7 @@ export const TokenResponse = record(
 )
 export type TokenResponse = Static<typeof TokenResponse>
 
-export const RootAnswer = record('Root', {
+export const RootResponse = record('Root', {
   name: Type.Literal('slipway'),
   version: Type.String({ examples: ['0.1.0'] }),
   api_version: Type.Literal('v0.1'),
@@ -72,7 +72,7 @@ export const AllowedCidrs = Type.Array(Type.String({ minLength: 1, maxLength: 60
   examples: [['203.0.113.0/24']],
 })
 
-/** How a key proves itself, in the creation of a key. */
+/** The kind of a new key. */
 export const KeyKindGiven = Type.Optional(
   Type.Enum([...keyKinds], {
     default: 'bearer',
@@ -133,9 +133,9 @@ export const AccessKeyRevoked = record('AccessKeyRevoked', {
   }),
 })
 
-/** The description of limits in the creation of every kind of key. */
+/** Part of the description of every route that creates a key. */
 export const childKeyDescription =
-  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key; a request for more is refused with 400. If these fields are left out, the values of the creating key apply.'
+  'A key that is created with another key cannot exceed the role, `expires_at` and `allowed_cidrs` of that key; a request for more fails with 400. If these fields are left out, the values of the creating key apply.'
 
 export const Member = record('Member', {
   user_id: Uuid,

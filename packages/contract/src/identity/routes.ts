@@ -15,7 +15,7 @@ import {
   MemberRemoved,
   MemberUpdated,
   RevokeKeyQuery,
-  RootAnswer,
+  RootResponse,
   TokenRequest,
   TokenResponse,
 } from './records.ts'
@@ -88,7 +88,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'Accept an invitation',
     description:
-      'Send a user’s access token without `password` to accept for that user’s account; the response is empty. Send `password` without a token to create an account with the address `email`, or with the invited address if `email` is missing; the response contains the tokens of a new session. A request with `password` never changes an existing account: 409 `already_exists` if the invited address has one, 400 `invalid_grant` if another address has one.',
+      'Send a user’s access token without `password` to accept for that user’s account; the response is empty. Send `password` without a token to create an account with the address `email`, or with the invited address if `email` is missing; the response contains the tokens of a new session. A request with `password` never changes an existing account: it fails with 409 `already_exists` if the invited address has an account, and with 400 `invalid_grant` if `email` is another address that has one.',
     access: 'public',
     body: body('AcceptRequest', {
       code,
@@ -118,7 +118,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'Read the service version and the caller',
     access: 'caller',
-    response: RootAnswer,
+    response: RootResponse,
   },
   accessKeyList: {
     method: 'GET',
@@ -210,7 +210,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Invite a member',
     description:
-      'Creates an invitation, even if the address already has an account. The membership begins when the user accepts the invitation with the link. Until then `user_id` is the id of the invitation. A new invitation to the same address replaces the link.',
+      'Creates an invitation, even if the address already has an account. The membership begins when the user accepts the invitation with the link. Until then, `user_id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'owner',
     body: body('MemberCreate', { email: Email, role: Type.Enum([...roles]) }),
     response: MemberCreated,
@@ -234,7 +234,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Change a member’s role',
     description:
-      'A lower role revokes organization keys with a higher role that the member created, and ends open invitations that need the previous role. Project keys that the member created keep working, and the response lists them, unless `revoke_keys` is true.',
+      'Lowering the role revokes the member’s organization keys with a higher role, and ends open invitations that need the previous role. Project keys that the member created keep working, and the response lists them, unless `revoke_keys` is true.',
     access: 'owner',
     query: RevokeKeysQuery,
     body: body('MemberUpdate', { role: Type.Enum([...roles]) }),

@@ -9,7 +9,7 @@ export const consoleRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Open the serial console',
     description:
-      'Returns a URL for one WebSocket with the protocol `slipway.console.v1`. The URL works once, within 30 seconds. Binary messages are bytes: the last 64 KiB of the serial console and what follows, and, in mode `write`, input. Text messages are JSON: the first one is `{"type": "state", "mode", "session_id"}`. Mode `write` requires the member role, and only one session of a VM at a time can have this mode. Close codes: 4001 another session took over, 4003 the right was lost, 4004 the VM was deleted, 4008 the client reads too slowly, 4010 the VM is off. A session ends after 30 minutes without input and output.',
+      'Returns a URL for one WebSocket with the protocol `slipway.console.v1`. The URL works once, within 30 seconds. Binary messages are console bytes: the server sends the last 64 KiB of output and then all new output; in mode `write`, the client sends input. Text messages are JSON: the first one is `{"type": "state", "mode", "session_id"}`. Mode `write` requires the member role, and only one session of a VM at a time can have this mode. Close codes: 4001 another session took over, 4003 access was revoked, 4004 the VM was deleted, 4008 the client reads too slowly, 4010 the VM is off. A session ends after 30 minutes without input or output.',
     access: 'viewer',
     opensTransactions: true,
     noStore: true,
@@ -19,7 +19,7 @@ export const consoleRoutes = defineRoutes({
         mode: Type.Enum(['write', 'read']),
         force: Type.Optional(
           Type.Boolean({
-            description: 'In mode `write`: takes over from a session that writes. That session is closed.',
+            description: 'In mode `write`: closes the session that currently has this mode, and takes over.',
           }),
         ),
       },

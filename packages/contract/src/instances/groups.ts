@@ -67,7 +67,7 @@ export const InstanceGroupUpdate = Type.Union(
   ],
   {
     description:
-      'Exactly one of: a new number of members; a template for new members; or one or more of labels, description and deletion protection. If the number grows, all new members are added or none. If it shrinks, the members with the highest numbers are deleted. `labels` replaces all existing labels. A change of the template or of labels, description and protection returns an operation that has already succeeded.',
+      'Exactly one of: a new number of members; a template for new members; or one or more of labels, description and deletion protection. If the number grows, either all new members are added or none. If it shrinks, the members with the highest numbers are deleted. `labels` replaces all existing labels. Every change except a new number of members returns an operation that has already succeeded.',
     examples: [{ desired_count: 8 }],
   },
 )
@@ -80,7 +80,7 @@ export const instanceGroupRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance group',
     description:
-      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise the error `out_of_stock` says how many would fit. The members are running as soon as the last of them responds, and are billed from that time. If the last member has not responded 300 seconds after the first, the members that have responded are billed from then on. Groups count in the organization’s quota `instance_groups`.',
+      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise, the error `out_of_stock` says how many would fit. The members start running when the last of them responds, and are billed from that time. If the last member has not responded 300 seconds after the first, the members that have responded are billed from then on. Groups count toward the organization’s quota `instance_groups`.',
     access: 'member',
     costsMoney: true,
     body: InstanceGroupCreate,

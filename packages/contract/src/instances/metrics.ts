@@ -8,10 +8,10 @@ interface VmMetric {
   help: string
 }
 
-/** What engines measure outside the guest, in the order in which samples are stored. */
+/** Metrics that engines measure outside the guest, in the order in which samples store them. */
 export const hostMetrics = {
   slipway_vm_cpu_seconds_total: { type: 'counter', unit: 'seconds', help: 'CPU time of the VM.' },
-  slipway_vm_memory_bytes: { type: 'gauge', unit: 'bytes', help: 'Memory of the host that the VM uses.' },
+  slipway_vm_memory_bytes: { type: 'gauge', unit: 'bytes', help: 'Host memory that the VM uses.' },
   slipway_vm_disk_read_bytes_total: { type: 'counter', unit: 'bytes', help: 'Bytes read from disks.' },
   slipway_vm_disk_written_bytes_total: { type: 'counter', unit: 'bytes', help: 'Bytes written to disks.' },
   slipway_vm_network_receive_bytes_total: {
@@ -31,7 +31,7 @@ export const hostMetrics = {
   },
 } as const satisfies Record<string, VmMetric>
 
-/** What the guest reports of each GPU, under the names of NVIDIA's exporter, in the order in which samples are stored. */
+/** Metrics that the guest reports for each GPU, with the names of NVIDIA's exporter, in the stored order. */
 export const gpuMetrics = {
   DCGM_FI_DEV_GPU_UTIL: { type: 'gauge', unit: 'percent', help: 'GPU utilization.' },
   DCGM_FI_DEV_FB_USED: { type: 'gauge', unit: 'MiB', help: 'Used GPU memory in MiB.' },
@@ -74,7 +74,7 @@ const range = {
   ),
 }
 
-/** OpenAPI describes the items of a tuple in another way than TypeBox. */
+/** OpenAPI describes the items of a tuple differently from TypeBox. */
 const Point = Type.Unsafe<[number, number | null]>({
   type: 'array',
   minItems: 2,
@@ -90,7 +90,7 @@ const MetricSeries = record('MetricSeries', {
     description: 'The VM (`vm_id`, `Hostname`), and for a GPU `gpu`, `UUID` and `modelName`.',
   }),
   points: Type.Array(Point, {
-    description: 'Pairs of a time in seconds since 1970 and a value, which is null if there is none.',
+    description: 'Pairs of a time, in seconds since 1970, and a value, or null if there is no value.',
   }),
 })
 export type MetricSeries = Static<typeof MetricSeries>
@@ -101,7 +101,7 @@ const MetricRange = record('MetricRange', {
 })
 export type MetricRange = Static<typeof MetricRange>
 
-const gaps =
+const metricsDescription =
   'Values are kept for 24 hours at intervals of 60 seconds, and for 15 days at intervals of 300 seconds. If a point covers several samples, its value is their mean; for a counter, it is the highest value. GPU values and SSH sessions come from the guest, if its image has the tag `slipway-guest`.'
 
 export const metricRoutes = defineRoutes({
@@ -110,7 +110,7 @@ export const metricRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/vms/{vm_id}/metrics',
     tag: 'VMs',
     summary: 'Read the metrics of a VM',
-    description: gaps,
+    description: metricsDescription,
     access: 'viewer',
     query: Type.Object(range),
     response: MetricRange,
@@ -120,7 +120,7 @@ export const metricRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/metrics',
     tag: 'VMs',
     summary: 'Read the metrics of several VMs',
-    description: `Up to ${maxMetricVms} VMs. ${gaps}`,
+    description: `Up to ${maxMetricVms} VMs. ${metricsDescription}`,
     access: 'viewer',
     query: Type.Object({
       vm_ids: Type.String({ maxLength: 4_000, description: 'Comma-separated VM ids.' }),
@@ -132,9 +132,9 @@ export const metricRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/metrics/scrape',
     tag: 'VMs',
-    summary: 'Read current metrics in the format of Prometheus',
+    summary: 'Read current metrics in the Prometheus format',
     description:
-      'The latest values of all running VMs of the project. GPU metrics have the names and labels of NVIDIA’s exporter (DCGM), so existing dashboards work. OpenMetrics is returned if `Accept` asks for it. At most 10 requests a minute for each caller.',
+      'The latest values of all running VMs of the project. GPU metrics have the names and labels of NVIDIA’s exporter (DCGM), so existing dashboards work. The format is OpenMetrics if `Accept` requests it. Each caller can make at most 10 requests a minute.',
     access: 'viewer',
     isText: true,
     response: Type.String(),

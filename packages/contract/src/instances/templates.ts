@@ -22,19 +22,19 @@ export const InstanceTemplate = record(
   {
     id: Type.String({ ...Uuid, description: 'The id of this version.' }),
     name: ResourceName,
-    version: Type.Integer({ description: 'Counts from 1 for each name.' }),
+    version: Type.Integer({ description: 'The version number, counted from 1 for each name.' }),
     project_id: Uuid,
     created_at: Timestamp,
     ...templateMembers,
   },
   {
     description:
-      'One version of a template, which never changes. Contains the fields that were given. For viewers and read keys, each script is shown as `sha256:` and its digest.',
+      'One version of a template, which never changes. Contains only the fields that were set. For viewers and read keys, each script is shown as `sha256:` and its digest.',
   },
 )
 export type InstanceTemplate = Static<typeof InstanceTemplate>
 
-const Ignored = Type.Optional(Type.Unknown({ description: 'Ignored, so that a record can be sent back.' }))
+const Ignored = Type.Optional(Type.Unknown({ description: 'Ignored, so that a template can be sent back.' }))
 
 export const InstanceTemplateCreate = body(
   'InstanceTemplateCreate',
@@ -43,7 +43,7 @@ export const InstanceTemplateCreate = body(
     new_version: Type.Optional(
       Type.Boolean({
         description:
-          'If `true`, adds a version if the name already exists. Otherwise an existing name is refused with `already_exists`.',
+          'If `true`, adds a version if the name already exists. Otherwise, the request fails with `already_exists` if the name exists.',
       }),
     ),
     ...templateMembers,
@@ -74,7 +74,7 @@ export const instanceTemplateRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance template, or a new version of one',
     description:
-      'A template contains fields of the request that creates a VM. All fields except the name are optional. They are checked against the catalogue when a VM is created from the template. Templates count in the organization’s quota `instance_templates`.',
+      'A template contains fields of the request that creates a VM. All fields except the name are optional. They are checked against the catalogue when a VM is created from the template. Templates count toward the organization’s quota `instance_templates`.',
     access: 'member',
     body: InstanceTemplateCreate,
     response: InstanceTemplate,

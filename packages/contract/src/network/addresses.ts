@@ -29,7 +29,7 @@ export const Address = record(
     labels: Labels,
     created_at: Timestamp,
   },
-  { description: 'A public IPv4 address that the project keeps until the project deletes the address.' },
+  { description: 'A public IPv4 address that belongs to the project until it is released.' },
 )
 export type Address = Static<typeof Address>
 
@@ -42,13 +42,13 @@ export const AddressCreate = body(
         minLength: 1,
         maxLength: 100,
         description:
-          'Reserves a free address of this location. Exactly one of `location` and `vm_id` is needed.',
+          'Reserves a free address in this location. Exactly one of `location` and `vm_id` is required.',
       }),
     ),
     vm_id: Type.Optional(
       Type.String({
         ...Uuid,
-        description: 'Reserves the dynamic address that this VM has, which the VM keeps.',
+        description: 'Reserves the current dynamic address of this VM. The VM keeps the address.',
       }),
     ),
     labels: Type.Optional(Labels),
@@ -75,7 +75,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Reserve a public address',
     description:
-      'The address is kept when a VM that uses it is deleted. It is billed as `reserved-address` while no VM has the address, and while its VM is not billed. Reserved addresses count in the organization’s quota `reserved_addresses`.',
+      'The address is kept when a VM that uses it is deleted. It is billed as `reserved-address` while no VM has it or its VM is not billed. Reserved addresses count toward the organization’s quota `reserved_addresses`.',
     access: 'member',
     costsMoney: true,
     body: AddressCreate,
@@ -106,7 +106,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Release a reserved address',
     description:
-      'The request is refused while a VM has the address. Afterwards, any new VM in the location can get the address.',
+      'The request fails while a VM has the address. After the release, any new VM in the location can get the address.',
     access: 'member',
     response: Empty,
     errors: ['conflict'],
@@ -117,7 +117,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Assign a reserved address to a VM',
     description:
-      'The address replaces the VM’s public address. If the replaced address is reserved, it stays in the project without a VM. If another VM has the new address, that VM first gets a dynamic address instead. Open connections to the replaced addresses end. The response contains an operation of the VM with the name `UPDATE`.',
+      'The address replaces the VM’s public address. If the replaced address is reserved, it stays reserved without a VM. If another VM uses the new address, that VM gets a dynamic address first. Open connections to the replaced addresses are closed. The response contains an operation of the VM with the name `UPDATE`.',
     isDestructive: true,
     access: 'member',
     body: body('AddressAssign', { vm_id: Uuid }),
@@ -135,7 +135,7 @@ export const addressRoutes = defineRoutes({
     access: 'member',
     query: Type.Object({
       vm_id: Type.Optional(
-        Type.String({ ...Uuid, description: 'The request is refused if another VM has the address.' }),
+        Type.String({ ...Uuid, description: 'If set, the request fails if another VM has the address.' }),
       ),
     }),
     response: OperationStarted,

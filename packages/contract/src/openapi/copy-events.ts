@@ -28,7 +28,7 @@ const copies = {
   },
 }
 
-/** The events of custom images and of snapshots, which are the same. */
+/** Custom images and snapshots have the same events. */
 export function copyEvents<Type extends CopyType>(type: Type): Record<`${Type}.${Change}`, EventFacts> {
   const { noun, tail, name, source, updated } = copies[type]
   const copy = of(type, id(tail), 'project', { name, labels, operation_id })

@@ -66,14 +66,17 @@ const gpuFault = {
   at: '2026-10-30T12:00:00.000Z',
 }
 
-/** The meaning and data of every event type. The compiler checks that none is missing; a test compares them with real events. */
+/**
+ * When each event is sent, with example data. The compiler reports missing types, and a test compares the data
+ * with real events.
+ */
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
   'access_key.revoked': key('An access key was revoked.'),
-  'address.assigned': address('A VM was given a reserved address.', { vm_id: id('b01') }),
+  'address.assigned': address('A reserved address was assigned to a VM.', { vm_id: id('b01') }),
   'address.created': address('A public address was reserved.'),
-  'address.deleted': address('A reserved address was deleted. It no longer belongs to the project.'),
-  'address.unassigned': address('A VM no longer has a reserved address, which can be assigned again.', {
+  'address.deleted': address('A reserved address was released. It no longer belongs to the project.'),
+  'address.unassigned': address('A reserved address was unassigned from its VM, and can be assigned again.', {
     vm_id: id('b01'),
   }),
   'address.updated': address('A reserved address’s name or labels changed.'),
@@ -86,7 +89,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     monthly_usd: 2000,
     hard_stop: true,
   }),
-  'budget.threshold_reached': project('The cost of this month reached 50, 80 or 100 percent of the budget.', {
+  'budget.threshold_reached': project('The cost of this month reached 50%, 80% or 100% of the budget.', {
     name: 'research',
     threshold_percent: 80,
     monthly_usd: 2000,
@@ -116,11 +119,11 @@ export const eventFacts: Record<EventType, EventFacts> = {
     held_until: '2026-10-30T09:16:30.000Z',
   }),
   'capacity_request.requeued': capacityRequest(
-    'A capacity request waits again at its old position in the queue, because its GPUs were lost or its VM did not boot.',
+    'A capacity request is waiting again, at its old position in the queue, because its GPUs were lost or its VM did not boot.',
   ),
   'capacity_request.updated': capacityRequest('The time limit or the labels of a capacity request changed.'),
   ...copyEvents('custom_image'),
-  'disk.available': disk('A disk is ready: created, resized or detached.'),
+  'disk.available': disk('A disk is available after it was created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
     ...began('CREATE'),
     size: '500GiB',
@@ -144,12 +147,12 @@ export const eventFacts: Record<EventType, EventFacts> = {
     description: 'Tokenized training data',
     deletion_protection: true,
   }),
-  'firewall_rule.active': rule('A rule is applied on every VM that it affects.'),
+  'firewall_rule.active': rule('A rule is in effect on every VM that it applies to.'),
   'firewall_rule.creating': rule('The creation of a rule was accepted.', began('CREATE')),
-  'firewall_rule.deleted': rule('A rule is no longer applied on any VM.'),
+  'firewall_rule.deleted': rule('A rule was deleted and is no longer in effect on any VM.'),
   'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
   'firewall_rule.deletion_repeated': deletionRepeated('firewall_rule', 'c03', 'a rule'),
-  'firewall_rule.updating': rule('A change of a rule was accepted.', began('UPDATE')),
+  'firewall_rule.updating': rule('A change to a rule was accepted.', began('UPDATE')),
   'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes one.', {
     reasons: ['The GPU does not respond.'],
   }),
@@ -158,7 +161,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'host',
     id('e01'),
     'service',
-  )('A host no longer reports a GPU that a VM has.', {
+  )('A host no longer reports a GPU that a VM uses.', {
     gpu_id: id('e02'),
     pci_address: '0000:17:00.0',
     vm_id: id('b01'),
@@ -225,7 +228,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'instance_template.created': template('An instance template or a version of it was created.'),
   'instance_template.deleted': template('A version of an instance template was deleted.'),
-  'invoice.issued': organization('A month was invoiced.', {
+  'invoice.issued': organization('The invoice for a month was issued.', {
     invoice_id: id('a06'),
     month: '2026-10',
     usd: 412.35,
@@ -254,7 +257,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'organization',
     id('a02'),
     'service',
-  )('An operator was shown something of the organization.', { route: 'adminVmList' }),
+  )('An operator read data of the organization.', { route: 'adminVmList' }),
   'organization.alert_recipients_set': organization('The additional recipients of alerts were set.', {
     emails: ['oncall@example.com'],
   }),
@@ -262,7 +265,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     project_id: id('a01'),
   }),
   'organization.created': organization('An organization was created.', { name: 'Harbour Labs' }),
-  'organization.payment_active': organization('The organization can pay.'),
+  'organization.payment_active': organization('The organization has a valid payment method.'),
   'organization.payment_declined': organization('A payment was declined.', { reason: 'card_declined' }),
   'organization.payment_method_removed': organization('The payment method was removed.'),
   'organization.payment_method_set': organization('A payment method was set.', {
@@ -279,7 +282,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     stop_vms: true,
   }),
-  'organization.updated': organization('The name or the second-factor rule of the organization changed.', {
+  'organization.updated': organization('The name or the second-factor requirement of the organization changed.', {
     name: 'Harbour Labs',
     require_totp: true,
   }),
@@ -330,15 +333,15 @@ export const eventFacts: Record<EventType, EventFacts> = {
     email: 'ada@example.com',
     issuer: 'https://login.example.com',
   }),
-  'user.identity_linked': user('An identity of a provider was linked.', { provider: 'example' }),
-  'user.identity_unlinked': user('An identity of a provider was unlinked.', { provider: 'example' }),
+  'user.identity_linked': user('A single sign-on identity was linked.', { provider: 'example' }),
+  'user.identity_unlinked': user('A single sign-on identity was unlinked.', { provider: 'example' }),
   'user.invited': userOf('An operator invited a user.', { email: 'ada@example.com', role: 'owner' }),
   'user.operator_granted': user('A user became an operator.', { email: 'ada@example.com' }),
   'user.operator_removed': user('A user is no longer an operator.', { email: 'ada@example.com' }),
-  'user.password_changed': user('A user changed the password.'),
+  'user.password_changed': user('A user changed their password.'),
   'user.password_reset': user('A user set a new password with a reset code.'),
   'user.refresh_token_reused': userOf('A refresh token was used a second time, and its session was ended.'),
-  'user.reset_mailed': user('A password reset code was sent by mail.'),
+  'user.reset_mailed': user('A password reset code was sent by e-mail.'),
   'user.reset_offered': user('An operator created a password reset code.', { email: 'ada@example.com' }),
   'user.restored': user('An operator restored a suspended user.', { email: 'ada@example.com' }),
   'user.session_ended': user('A user ended a session, or all sessions if none is specified.', {
@@ -374,7 +377,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
-  'vm.deleted': vm('A VM was deleted. Its GPUs, its name and its addresses that are not reserved are free.'),
+  'vm.deleted': vm('A VM was deleted. Its GPUs, its name and its addresses are free, except reserved addresses.'),
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
@@ -383,14 +386,14 @@ export const eventFacts: Record<EventType, EventFacts> = {
     on_expiry: 'delete',
   }),
   'vm.health_changed': foundVm(
-    'The health of the GPUs of a VM changed. While the host reports a GPU of the VM as lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
+    'The GPU health of a VM changed. If the host reports a GPU of the VM as lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
     {
       status: 'unhealthy',
       reasons: [gpuFault],
       billing_paused_at: '2026-10-30T12:00:00.000Z',
     },
   ),
-  'vm.host_draining': foundVm('The host of a VM is being drained. The VM keeps running.', {
+  'vm.host_draining': foundVm('The host of a VM is being drained. The VM continues to run.', {
     location: 'us-east1-a',
   }),
   'vm.idle': foundVm('All GPUs of a VM have been idle for the window of its idle policy.', {
@@ -404,9 +407,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'The guest of a VM with an idle policy does not report, so the VM is not stopped.',
     { window_seconds: 3600 },
   ),
-  'vm.maintenance_cancelled': foundVm('The maintenance of the host of a VM was cancelled.'),
+  'vm.maintenance_cancelled': foundVm('The maintenance of a VM’s host was cancelled.'),
   'vm.maintenance_scheduled': foundVm(
-    'The host of a VM has maintenance soon. Sent 7 days, 24 hours and 1 hour ahead.',
+    'Maintenance of a VM’s host is scheduled. Sent 7 days, 24 hours and 1 hour before it begins.',
     { maintenance_at: '2026-12-01T06:00:00.000Z', note: 'New power supplies', location: 'us-east1-a' },
   ),
   'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.'),
@@ -414,7 +417,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     detail: 'its host no longer has its OS disk',
   }),
   'vm.replace_failed': vm('A VM did not start on other GPUs. It is stopped.'),
-  'vm.replaced': vm('A VM runs on other GPUs.'),
+  'vm.replaced': vm('A VM was moved to other GPUs and is running.'),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
   'vm.running': vm('A VM is running and is billed from this time.'),
   'vm.shutoff': vm('A VM is stopped.'),
@@ -433,7 +436,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
       deletion_protection: true,
     },
   ),
-  'vm.updating': vm('A change of a VM was accepted.', {
+  'vm.updating': vm('A change to a VM was accepted.', {
     ...began('UPDATE'),
     type: 'a100.2x',
     ttl_seconds: 14400,

@@ -1,4 +1,4 @@
-/** Who can see an event. Only events with the scope `project` go to webhooks and to the project's stream. */
+/** Who can see an event. Webhooks and the project's stream get only events with the scope `project`. */
 export type EventScope = 'project' | 'organization' | 'service'
 
 export interface EventFacts {

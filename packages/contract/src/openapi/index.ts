@@ -17,7 +17,7 @@ import { webhookEntries } from './webhooks.ts'
 
 export interface OpenApiOptions {
   version: string
-  /** The URL of the service; by default a local service. */
+  /** The URL of the service. The default is a local service. */
   serverUrl?: string
 }
 
@@ -44,7 +44,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
         name,
         in: 'path',
         required: true,
-        description: `The ${isId(name) ? 'id' : 'name'} of the ${thing(name)}.`,
+        description: `The ${isId(name) ? 'id' : 'name'} of the ${resourceNoun(name)}.`,
         schema: isId(name) ? print(Uuid) : { type: 'string' },
         ...(recording.parameters[name] && { example: recording.parameters[name] }),
       }
@@ -137,7 +137,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
 
 const pathParameters = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
 const isId = (name: string) => name.endsWith('_id')
-const thing = (name: string) =>
+const resourceNoun = (name: string) =>
   name
     .replace(/_id$/, '')
     .replaceAll('_', ' ')
@@ -171,7 +171,7 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
       name: 'Idempotency-Key',
       in: 'header',
       description:
-        'Makes the request safe to repeat: within 24 hours a repeated request gets the first response again.',
+        'Makes the request safe to retry: within 24 hours, a repeated request gets the first response again.',
       schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
       example: 'b5c1f7e0-create-train-7',
     },
@@ -179,7 +179,7 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
       name: 'Last-Event-ID',
       in: 'header',
       description:
-        'The position after which the stream starts. Without this header the stream has only new events.',
+        'The position after which the stream starts. Without this header, the stream contains only new events.',
       schema: { type: 'string' },
       example: '73',
     },
@@ -225,19 +225,19 @@ const streamed = (event: { position: number } | undefined) =>
 const accessSentences: Record<Access, string> = {
   public: 'Works without a credential.',
   caller: 'Accepts any valid credential.',
-  user: 'Needs the access token of a user; access keys are refused.',
+  user: 'Requires the access token of a user; access keys are not accepted.',
   visible:
-    'Needs any role in the organization, or an access key of the organization or of one of its projects.',
-  viewer: 'Needs the role `viewer` or an access key.',
-  member: 'Needs the role `member` or a key with the role `write`.',
-  admin: 'Needs the role `admin`.',
-  owner: 'Needs the role `owner`.',
-  operator: 'Needs the access token of an operator, or an operator key.',
+    'Requires any role in the organization, or an access key of the organization or of one of its projects.',
+  viewer: 'Requires the role `viewer` or an access key.',
+  member: 'Requires the role `member` or a key with the role `write`.',
+  admin: 'Requires the role `admin`.',
+  owner: 'Requires the role `owner`.',
+  operator: 'Requires the access token of an operator, or an operator key.',
 }
 
 function accessSentence(route: Route): string {
   if (route.access === 'viewer' && route.path.startsWith('/v0.1/organizations/'))
-    return 'Needs the role `viewer`.'
+    return 'Requires the role `viewer`.'
   const sentence = accessSentences[route.access]
   return route.alsoWriteKeys ? sentence.replace(/\.$/, ' or a key with the role `write`.') : sentence
 }

@@ -3,13 +3,13 @@ import type { EventType } from '../event-types.ts'
 import type { RouteId } from '../routes.ts'
 import recorded from './recorded.json' with { type: 'json' }
 
-/** Requests and responses of a run of the service; packages/server/test/records/examples.test.ts writes recorded.json. */
+/** Recorded requests and responses. packages/server/test/records/examples.test.ts writes recorded.json. */
 export interface Recording {
   /** One value for each path parameter. */
   parameters: Record<string, string>
   routes: Partial<Record<RouteId, { request?: unknown; response: unknown }>>
   errors: Partial<Record<ErrorCode, unknown>>
-  /** The first event of each type that occurred, as webhooks get it. */
+  /** The first event of each type that occurred, as webhooks receive it. */
   events: Partial<Record<EventType, unknown>>
   /** Responses that are not JSON, by path or media type. */
   texts: Record<string, string>

@@ -80,7 +80,7 @@ export const headers: Json = {
   },
   RateLimitLimit: countHeader('How many requests the caller can make in a burst.', 200),
   RateLimitRemaining: countHeader('How many requests the caller can make now.', 187),
-  RateLimitReset: countHeader('Seconds until the allowance is full again.', 1),
+  RateLimitReset: countHeader('Seconds until the full burst is available again.', 1),
   RetryAfter: countHeader('Seconds to wait before trying again.', 1),
   WwwAuthenticate: textHeader('The scheme to authenticate with.', 'Bearer'),
   Allow: textHeader('The methods that the path supports.', 'GET, POST'),

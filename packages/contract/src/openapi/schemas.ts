@@ -2,7 +2,7 @@ import { components } from '../schema.ts'
 
 export type Json = { [key: string]: unknown }
 
-/** Prints schemas for the document. Named schemas become references and are collected. */
+/** Converts schemas for the document. Named schemas become references and are collected. */
 export function schemaPrinter() {
   const used = new Map<string, Json>()
 

@@ -57,7 +57,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
     operationId: 'metrics',
     summary: 'Read metrics in the Prometheus text format',
     description:
-      'Needs the bearer token from the configuration, except for requests from a loopback address without a forwarding header.',
+      'Requires the bearer token from the configuration, except for requests from a loopback address without a forwarding header.',
     mediaType: 'text/plain',
     schema: { type: 'string' },
     example: recording.texts['/metrics'],

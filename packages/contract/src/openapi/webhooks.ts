@@ -10,8 +10,8 @@ export { eventFacts }
 export const deliveredTypes = eventTypes.filter((type) => eventFacts[type].scope === 'project')
 
 /**
- * An example of a webhook request: the event as the API shows it, in the format of Standard Webhooks. An event type that
- * does not occur in the recorded run gets an example from `eventFacts`.
+ * Returns an example of a webhook request: the event as the API shows it, in the Standard Webhooks format. If
+ * the event type does not occur in the recorded run, the example comes from `eventFacts`.
  */
 export function deliveryExample(type: EventType): Json {
   const { resource_type, resource_id, data } = eventFacts[type]
@@ -20,7 +20,7 @@ export function deliveryExample(type: EventType): Json {
   return { type, timestamp: event.created_at, data: event }
 }
 
-/** The `webhooks` part of the document: the meaning and content of each event type. */
+/** Returns the `webhooks` part of the document, with a description and an example for each event type. */
 export function webhookEntries(print: (schema: unknown) => unknown): Json {
   const schemaOf = (type: EventType) => ({
     type: 'object',
@@ -44,7 +44,7 @@ export function webhookEntries(print: (schema: unknown) => unknown): Json {
       responses: {
         '2XX': {
           description:
-            'Delivered. After any other response, or none within 10 seconds, the delivery is retried.',
+            'Delivered. If there is another response, or no response within 10 seconds, the delivery is retried.',
         },
       },
     },

@@ -1,21 +1,21 @@
 import { distance } from 'fastest-levenshtein'
 
-/** Only this many characters of a wrong word are compared, because a request can send a text of any length. */
-const longestWord = 200
-const mostSuggestions = 3
+/** Only this many characters of a word are compared, because a request can contain text of any length. */
+const maxWordLength = 200
+const maxSuggestions = 3
 
 /** Returns the words that were probably meant, the most similar first. Letter case is ignored. */
 export function nearWords<T extends string>(given: string, known: readonly T[]): T[] {
-  const wanted = given.slice(0, longestWord).toLowerCase()
+  const wanted = given.slice(0, maxWordLength).toLowerCase()
   return known
     .map((word) => ({ word, edits: distance(wanted, word.toLowerCase()) }))
     .filter(({ word, edits }) => isNear(wanted, word.toLowerCase(), edits))
-    .sort((one, other) => one.edits - other.edits)
-    .slice(0, mostSuggestions)
+    .sort((a, b) => a.edits - b.edits)
+    .slice(0, maxSuggestions)
     .map(({ word }) => word)
 }
 
-/** A few typing errors, two swapped letters, or a part of the word. */
+/** Accepts a few typos, two swapped letters, or a part of the word. */
 function isNear(wanted: string, word: string, edits: number): boolean {
   if (wanted.length < 2) return edits === 0
   return edits <= Math.max(1, wanted.length / 3) || word.includes(wanted) || isSwapped(wanted, word, edits)

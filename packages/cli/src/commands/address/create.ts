@@ -15,8 +15,7 @@ interface AddressCreateInput {
 export const addressCreate = command<AddressCreateInput>({
   name: 'create',
   summary: 'reserve a public address',
-  details:
-    'Reserves a free address in a location, or the current address of a VM. The VM keeps its address.',
+  details: 'Reserves a free address in a location, or the current address of a VM. The VM keeps its address.',
   arguments: [{ syntax: '<name>', description: 'name of the address' }],
   options: [
     { flags: '--location <location>', description: 'location of the address', complete: 'location' },

@@ -22,8 +22,12 @@ export const vmIdle = command<IdleInput>({
     'The image must have the tag `slipway-guest`. A VM is idle if every GPU was below the limit in every sample of the window and no SSH session was open. Missing samples never count as idle. The event `vm.idle_stopping` is sent 10 minutes before the stop.',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '--below <percent>', description: 'limit for GPU utilization, from 1 to 50', parse: parseNumber },
-    { flags: '--for <duration>', description: 'how long the GPUs must be idle, from 10m to 24h', parse: parseDurationMs },
+    { flags: '--below <percent>', description: 'GPU utilization limit, from 1 to 50', parse: parseNumber },
+    {
+      flags: '--for <duration>',
+      description: 'how long the GPUs must be idle, from 10m to 24h',
+      parse: parseDurationMs,
+    },
     { flags: '--action <action>', ...oneOf(['stop', 'notify']) },
     { flags: '--ignore-ssh', description: 'also count a VM with an open SSH session as idle' },
     { flags: '--off', description: 'remove the policy' },

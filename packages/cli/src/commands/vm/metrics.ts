@@ -35,7 +35,7 @@ export const vmMetrics = command<{ ref: string; since?: number; step?: number; m
     'Values are kept for 24 hours at intervals of 60 seconds, and for 15 days at intervals of 5 minutes. GPU metrics need an image with the tag `slipway-guest`. With `-o json`, every point is printed.',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '--since <duration>', description: 'how far to look back (default: 1h)', parse: parseDurationMs },
+    { flags: '--since <duration>', description: 'time range to show (default: 1h)', parse: parseDurationMs },
     {
       flags: '--step <duration>',
       description: 'time between two points, at least 60s',

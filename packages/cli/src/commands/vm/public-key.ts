@@ -53,7 +53,7 @@ export async function keysOf(
   }
 }
 
-/** Recognizes OpenSSH, PEM and PuTTY private keys. The service rejects anything else that is not a public key. */
+/** Recognizes OpenSSH, PEM and PuTTY private keys. The service rejects everything else except public keys. */
 const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^PuTTY-User-Key-File/.test(text)
 
 /** Returns the public key in ~/.ssh. Asks if there are several and id_ed25519.pub is not among them. */

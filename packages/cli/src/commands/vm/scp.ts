@@ -14,8 +14,7 @@ const remotePath = /^([A-Za-z0-9][\w-]+):(.*)$/
 export const vmScp = command<ScpInput>({
   name: 'scp',
   summary: 'copy files to or from a VM',
-  details:
-    "Runs the system's scp. Write paths on the VM as NAME:PATH. All of them must be on the same VM.",
+  details: "Runs the system's scp. Write paths on the VM as NAME:PATH. All of them must be on the same VM.",
   arguments: [{ syntax: '<paths...>', description: 'source paths, then the destination', complete: 'vm' }],
   options: [identityOption, { flags: '-r, --recursive', description: 'copy directories recursively' }],
   examples: [
@@ -27,10 +26,9 @@ export const vmScp = command<ScpInput>({
     const names = new Set(paths.flatMap((path) => remotePath.exec(path)?.[1] ?? []))
     const [name] = names
     if (paths.length < 2 || name === undefined || names.size > 1) {
-      throw new UsageError(
-        'Expected source paths and a destination, and exactly one VM among them.',
-        ['For example: slipway vm scp train.py train-7:'],
-      )
+      throw new UsageError('Expected source paths and a destination, and exactly one VM among them.', [
+        'For example: slipway vm scp train.py train-7:',
+      ])
     }
     const { vm, destination } = await reachableVm(cli, name)
     const { user, host, port } = destination

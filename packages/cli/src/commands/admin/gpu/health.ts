@@ -15,7 +15,7 @@ const columns: Column<GpuFault>[] = [
 export const adminGpuFaults = command<{ gpu: string }>({
   name: 'faults',
   summary: 'list the faults of a GPU, newest first',
-  details: 'XID 0 means that the host lost the GPU without an error. Faults that a guest reports may be false.',
+  details: 'XID 0 means that the host lost the GPU without an error. Faults from guests may be false.',
   arguments: [gpuArgument],
   columns,
   examples: [`slipway admin gpu faults ${exampleId}`],
