@@ -3,8 +3,8 @@ import type { ErrorCode } from './errors.ts'
 import type { Role } from './states.ts'
 
 /**
- * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a user's token. `visible`: a
- * caller that can see the organization. A role: at least that role in the path's project or organization.
+ * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a user's token. `visible`:
+ * a caller that can see the organization. A role: at least that role in the path's project or organization.
  */
 export type Access = 'public' | 'caller' | 'user' | 'visible' | Role | 'operator'
 
@@ -76,7 +76,9 @@ export interface RouteFacts {
   isAudited: boolean
   /** An operator's read, for which an event is written for each tenant in the response. */
   recordsTenants: boolean
-  /** `none`: not needed. `once`: a payment method was set at some time. `active`: the current one is valid. */
+  /**
+   * `none`: not needed. `once`: a payment method was set at some time. `active`: the current one is valid.
+   */
   payment: 'none' | 'once' | 'active'
 }
 

@@ -2,7 +2,9 @@ import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
 import { body, Email, Empty, Password, record, Timestamp, Uuid, wholeList } from './schema.ts'
 
-/** Sign-in routes other than those for tokens: password resets, second factors, single sign-on and sessions. */
+/**
+ * Sign-in routes other than those for tokens: password resets, second factors, single sign-on and sessions.
+ */
 
 export const Session = record('Session', {
   id: Uuid,

@@ -1,6 +1,6 @@
 /**
- * Parses one OpenSSH public key line and checks every byte. It also runs in browsers, so it does not use Buffer.
- * Wire format of the key data: each part is a 4-byte big-endian length followed by that many bytes.
+ * Parses one OpenSSH public key line and checks every byte. It also runs in browsers, so it does not use
+ * Buffer. Wire format of the key data: each part is a 4-byte big-endian length followed by that many bytes.
  */
 export type SshKey =
   | { ok: true; type: string; bits: number; comment: string }
@@ -123,7 +123,10 @@ function hasControlCharacter(text: string): boolean {
   return false
 }
 
-/** `problem` completes a sentence that begins with the name of the field. One line break at the end is ignored. */
+/**
+ * `problem` completes a sentence that begins with the name of the field. One line break at the end is
+ * ignored.
+ */
 export function parseSshPublicKey(given: string): SshKey {
   const text = sshKeyLine(given)
   const reject = (problem: string): SshKey => ({ ok: false, problem })

@@ -13,7 +13,7 @@ type Part<Key extends string, T> = [T] extends [undefined]
     : { [K in Key]: OrUndefined<T> }
 type Params<Id extends RouteId> = keyof RouteParams<Id> extends never ? undefined : RouteParams<Id>
 
-/** `{params, query, body}`, each if the route has it, and the options of every call. */
+/** `{params, query, body}` for the parts that the route has, and the options of every call. */
 export type CallInput<Id extends RouteId> = Part<'params', Params<Id>> &
   Part<'query', RouteQuery<Id>> &
   Part<'body', RouteBody<Id>> &
@@ -76,12 +76,12 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
   }
 }
 
-/** Text that URL parsers do not change. It excludes `.`, `..` and their encoded forms. */
+/** Matches text that URL parsers do not change. Excludes `.`, `..` and their encoded forms. */
 const plainSegment = /^[A-Za-z0-9][A-Za-z0-9_-]*$/
 
 /**
- * Checks a value before it becomes a part of the path. `fetch` resolves `..` in a URL, so an unchecked value could call
- * another route: the deletion of an SSH key could become the deletion of its project.
+ * Checks a value before it becomes part of the path. `fetch` resolves `..` in a URL, so an unchecked value
+ * could call another route: deleting an SSH key could become deleting its project.
  */
 export function pathSegment(id: string, name: string, given: unknown): string {
   const value = String(given ?? '')
@@ -90,7 +90,7 @@ export function pathSegment(id: string, name: string, given: unknown): string {
   const message = `must be ${expected}${value === '' ? '' : `, not ${JSON.stringify(value)}`}`
   throw new ApiError({
     code: 'invalid_argument',
-    message: `${id} was not sent: ${name} ${message}.`,
+    message: `The request ${id} was not sent: ${name} ${message}.`,
     details: [{ field: name, message }],
   })
 }

@@ -9,7 +9,7 @@ import type { Finished, WaitOptions } from './wait.ts'
 type ListTarget<Id extends ListId> = Omit<Target<Id>, 'page_token'>
 
 export interface ClientCore {
-  /** Calls a route by its id. The methods with the names of the routes do the same. */
+  /** Calls a route by its id. Each route also has a method with its name. */
   call<Id extends RouteId>(id: Id, input: CallInput<Id>): Promise<RouteResponse<Id>>
 
   /**
@@ -36,8 +36,8 @@ export interface ClientCore {
   collect<Id extends ListId>(id: Id, target: ListTarget<Id>, options?: CallOptions): Promise<ListItem<Id>[]>
 
   /**
-   * Waits until an operation ends, and returns it with its typed result. Throws an `ApiError` with the error code of the
-   * operation if it failed, or with `timed_out` after `timeoutMs`.
+   * Waits until an operation ends and returns it with its typed result. Throws an `ApiError` with the
+   * operation's error code if it failed, or with `timed_out` after `timeoutMs`.
    *
    * @example
    * ```ts
@@ -58,8 +58,8 @@ export interface ClientCore {
   ): Promise<Finished<Result>>
 
   /**
-   * Streams new events of a project, or all events after a position. To end the stream, leave the loop or abort the
-   * signal.
+   * Streams new events of a project, or all events after a position. To end the stream, leave the loop or
+   * abort the signal.
    *
    * @example
    * ```ts
@@ -71,7 +71,7 @@ export interface ClientCore {
    */
   events(target: { project_id: string }, options?: EventStreamOptions): AsyncGenerator<Event>
 
-  /** The daily usage of a project, or of all projects of an organization, as CSV text. */
+  /** Returns the daily usage of a project, or of all projects of an organization, as CSV text. */
   usageCsv(
     target: Target<'projectUsage'> | Target<'organizationUsage'>,
     options?: CallOptions,

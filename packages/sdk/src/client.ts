@@ -10,7 +10,7 @@ import { waitForOperation } from './wait.ts'
 
 interface ProjectBinding {
   /**
-   * A client for one project: its calls omit `project_id`.
+   * Returns a client for one project, whose calls omit `project_id`.
    *
    * @example
    * ```ts
@@ -27,10 +27,11 @@ interface ProjectBinding {
 export type Client = ClientCore & ProjectBinding & { [Id in RouteId]: Method<Id> }
 
 /**
- * A client of the service. It keeps no connection and no state, so you can create any number of them.
+ * Creates a client of the service. A client has no connection and no state, so you can create any number of
+ * them.
  *
- * Requests are retried if the connection breaks or the service is busy. Writes have an idempotency key, so a retry does
- * not repeat the change.
+ * Requests are retried if the connection breaks or the service is busy. Writes have an idempotency key, so a
+ * retry does not repeat the change.
  *
  * @example
  * ```ts

@@ -1,9 +1,9 @@
 import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
 
 /**
- * The codes of the service, and codes for failures without a usable response: `connection_failed` (no connection, or it
- * broke), `timed_out` (the call or wait took longer than its time limit), `unexpected_answer` (the response is not from
- * this API, but from a proxy, another service or another version).
+ * The service's error codes, and codes for failures without a usable response: `connection_failed` (the
+ * connection failed or was lost), `timed_out` (the call or wait exceeded its time limit), `unexpected_answer`
+ * (the response is not from this API, but from a proxy, another service or another version).
  */
 export type ApiErrorCode = FailureCode | 'connection_failed' | 'offline' | 'timed_out' | 'unexpected_answer'
 
@@ -39,28 +39,29 @@ export interface ApiErrorParts {
  */
 export class ApiError extends Error {
   readonly code: ApiErrorCode
-  /** Status of the HTTP response; 0 without a response, or if an operation failed after it was accepted. */
+  /** The HTTP status; 0 if there was no response, or if an operation failed after it was accepted. */
   readonly status: number
-  /** Quote it in support requests. Empty without a response. */
+  /** Include this id in support requests. Empty if there was no response. */
   readonly requestId: string
   /** Field errors of an `invalid_argument`. */
   readonly details: { field: string; message: string }[]
   /**
-   * True if the request may have taken effect: the service lost its database during the commit. Calls repeat the request
-   * with its idempotency key by themselves; if it still fails, call again with the same `idempotencyKey`.
+   * True if the request may have taken effect, because the service lost its database connection during the
+   * commit. The client already retries with the same idempotency key; if that fails too, call again with the
+   * same `idempotencyKey`.
    */
   readonly isOutcomeUnknown: boolean
   /** With `conflict`: the operation in progress that must end before the call can succeed. */
   readonly blockingOperationId: string | undefined
   /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
-  /** With `out_of_stock` of an instance group: how many members would fit. */
+  /** With `out_of_stock` for an instance group: how many members would fit. */
   readonly fits: number | undefined
   /** With `out_of_stock`: the queue that a capacity request would join. */
   readonly queue: ApiErrorBody['queue']
-  /** True if the password is correct, but the code of the second factor is missing. */
+  /** True if the password is correct, but the second-factor code is missing. */
   readonly needsTotp: boolean
-  /** How long to wait before a retry, if the service specified it. */
+  /** How long to wait before a retry, if the service specified this. */
   readonly retryAfterMs: number | undefined
   /** The operation that failed or did not end in time. */
   readonly operation: Operation | undefined
@@ -94,7 +95,7 @@ export async function errorOfResponse(response: Response): Promise<ApiError> {
   const retryAfterMs = readRetryAfter(response.headers.get('retry-after'))
   if (body === undefined) {
     const code = status === 429 ? 'rate_limited' : status === 503 ? 'unavailable' : 'unexpected_answer'
-    return new ApiError({ code, status, requestId, retryAfterMs, message: describeForeignAnswer(response) })
+    return new ApiError({ code, status, requestId, retryAfterMs, message: foreignResponseText(response) })
   }
   return new ApiError({
     code: body.code,
@@ -136,9 +137,9 @@ function parseErrorBody(text: string): ApiErrorBody | undefined {
   }
 }
 
-function describeForeignAnswer(response: Response): string {
-  const what = `${response.status}${response.statusText ? ` ${response.statusText}` : ''}`
-  return `${new URL(response.url || 'http://unknown').origin} returned ${what}, which is not a response of this API.`
+function foreignResponseText(response: Response): string {
+  const status = `${response.status}${response.statusText ? ` ${response.statusText}` : ''}`
+  return `${new URL(response.url || 'http://unknown').origin} returned ${status}, which is not a response of the Slipway API.`
 }
 
 function readRetryAfter(value: string | null): number | undefined {

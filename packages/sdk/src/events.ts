@@ -16,12 +16,12 @@ export interface EventStreamOptions {
   onReconnect?: ((error: unknown) => void) | undefined
 }
 
-/** The service sends a comment every 15 s, so a connection without data for this long is considered broken. */
+/** The service sends a comment every 15 s, so a connection without data for this long is considered lost. */
 const silenceLimitMs = 35_000
 
 /**
- * Streams events. After a broken connection the stream continues after the last event, so that no event is missed or
- * repeated. The starting position is read before the first connection for the same reason.
+ * Streams events. If the connection is lost, the stream resumes after the last event, so that no event is
+ * missed or repeated. For the same reason, the starting position is read before the first connection.
  */
 export async function* eventStream(
   transport: Transport,
@@ -77,8 +77,8 @@ interface StreamRequest {
   signal: AbortSignal | undefined
   onConnect: (() => void) | undefined
   /**
-   * Receives the position that the service sends at the start of the stream. A project without events has no other source for
-   * it.
+   * Receives the position that the service sends at the start of the stream. In a project without events,
+   * this is the only way to get a position.
    */
   onPosition: (position: number) => void
 }
@@ -89,7 +89,7 @@ async function* connect(transport: Transport, wanted: StreamRequest): AsyncGener
   const stop = () => silence.abort(signal?.reason)
   signal?.addEventListener('abort', stop, { once: true })
   let timer: ReturnType<typeof setTimeout> | undefined
-  const heard = () => {
+  const restartTimer = () => {
     clearTimeout(timer)
     timer = setTimeout(() => silence.abort(), silenceLimitMs)
   }
@@ -97,12 +97,12 @@ async function* connect(transport: Transport, wanted: StreamRequest): AsyncGener
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (position !== undefined) headers['last-event-id'] = String(position)
     const request = requestOf('eventList', { params: { project_id }, query, signal: silence.signal })
-    const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
+    const response = await transport.send({ ...request, headers, isStream: true }, async (result) => result)
     requireEventStream(response)
-    heard()
+    restartTimer()
     wanted.onConnect?.()
     for await (const line of lines(response.body!)) {
-      heard()
+      restartTimer()
       if (line.startsWith('id:')) wanted.onPosition(Number(line.slice(3)))
       if (line.startsWith('data:')) yield JSON.parse(line.slice(5)) as Event
     }

@@ -14,13 +14,13 @@ import { type ClientOptions, createTransport } from './transport.ts'
 
 type Body<Id extends DevRouteId> = OrUndefined<DevBody<Id>>
 
-/** The levers of a service that was started with `--dev`: they control its clock, capacity and failures. */
+/** Controls the clock, capacity and failures of a service that was started with `--dev`. */
 export interface Levers {
   clock: {
     get(): Promise<DevClock>
-    /** Freezes the clock, lets it run faster, or lets it run at normal speed again. It never goes back. */
+    /** Freezes the clock, makes it run faster, or returns it to normal speed. It never moves backward. */
     set(clock: Body<'clockSet'>): Promise<DevClock>
-    /** Moves the clock, and returns when everything that became due on the way is done. */
+    /** Moves the clock forward, and returns when everything that became due is done. */
     advance(distance: Body<'clockAdvance'>): Promise<DevClock>
   }
   faults: {
@@ -29,31 +29,35 @@ export interface Levers {
     delete(fault_id: string): Promise<void>
     deleteAll(): Promise<void>
   }
-  /** Sets how long the boot of a VM takes. */
+  /** Sets how long VMs take to boot. */
   transitions: { set(duration: Body<'transitionsSet'>): Promise<DevResponse<'transitionsSet'>> }
   /** Sets how many VMs of a type can still be created in a location. */
   capacity: { set(capacity: Body<'capacitySet'>): Promise<DevResponse<'capacitySet'>> }
   hosts: { fail(host_id: string): Promise<void>; recover(host_id: string): Promise<void> }
   vms: {
     crash(vm_id: string): Promise<void>
-    /** Sets what the guest reports from now on. */
+    /** Sets the metrics that the guest reports from now on. */
     metrics(vm_id: string, metrics: Body<'vmMetricsSet'>): Promise<void>
-    /** Lets the guest or the host report an XID error of a GPU. */
+    /** Makes the guest or the host report a GPU XID error. */
     xid(vm_id: string, error: Body<'vmXid'>): Promise<void>
-    /** Types at the serial console. The response of the guest is in its serial log and in open sessions. */
+    /** Types text at the serial console. The guest's reply appears in its serial log and in open sessions. */
     console(vm_id: string, typed: Body<'vmConsole'>): Promise<void>
   }
   /** Sets whether simulated guests have an agent that freezes their file systems for a copy. */
   guestAgent: { set(agent: Body<'guestAgentSet'>): Promise<DevResponse<'guestAgentSet'>> }
   /** Sets the state of an organization's payment method. */
   payments: { set(payments: Body<'paymentsSet'>): Promise<DevResponse<'paymentsSet'>> }
-  /** Deletes everything except the demo and its credentials, ends all faults, and sets the clock to the real time. */
+  /** Deletes everything except the demo data, deletes all faults, and resets the clock to real time. */
   reset(): Promise<DevClock>
-  /** The last 1,000 requests to the service, or those after a position, without credentials and secrets. */
+  /**
+   * Lists the last 1,000 requests to the service, or those after a position, without credentials and secrets.
+   */
   requests(query?: OrUndefined<DevQuery<'requestList'>>): Promise<DevRequest[]>
 }
 
-/** The compiler compares each entry with the contract. The contract is not imported, because its schemas are too large. */
+/**
+ * The compiler checks each entry against the contract, which is not imported because its schemas are large.
+ */
 const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['path']}` } = {
   clockGet: 'GET /_dev/clock',
   clockSet: 'PUT /_dev/clock',
@@ -76,7 +80,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   requestList: 'GET /_dev/requests',
 }
 
-/** The service waits up to 30 s for everything to settle. */
+/** Longer than the 30 s for which the service waits until all work is done. */
 const timeoutMs = 60_000
 
 export function createLevers(options: ClientOptions): Levers {

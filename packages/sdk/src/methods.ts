@@ -26,7 +26,7 @@ export type Target<Id extends RouteId, Bound extends string = never> = Omit<Rout
 
 declare const resultOf: unique symbol
 
-/** An operation with a known type of result. */
+/** An operation whose result type is known. */
 export type StartedOperation<Result> = Operation & { readonly [resultOf]?: Result }
 
 /** The result type of the operation that a route starts: null after a deletion, otherwise the resource. */
@@ -44,15 +44,16 @@ type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
             ? Snapshot
             : Vm
 
-/** The response of a route. An operation includes the type of its result, for `wait`. */
+/** The response of a route. The type of an operation includes its result type, which `wait` returns. */
 export type MethodResult<Id extends RouteId> =
   RouteResponse<Id> extends { operation: Operation }
     ? Omit<RouteResponse<Id>, 'operation'> & { operation: StartedOperation<ResultOf<Id>> }
     : RouteResponse<Id>
 
 /**
- * `(target, body, options)`: `target` has the path and query parameters, `body` is the request body. Methods of routes
- * without one of them omit it. For a list without required parameters, `target` is optional.
+ * `(target, body, options)`: `target` contains the path and query parameters, and `body` is the request body.
+ * If a route has no parameters or no body, its method omits that argument. For a list without required
+ * parameters, `target` is optional.
  */
 export type Method<Id extends RouteId, Bound extends string = never> = [RouteBody<Id>] extends [undefined]
   ? Record<never, never> extends Target<Id, Bound>
@@ -66,7 +67,7 @@ export type Method<Id extends RouteId, Bound extends string = never> = [RouteBod
         options?: CallOptions,
       ) => Promise<MethodResult<Id>>
 
-/** One method per route. Its parameters depend on whether the route has path parameters and a body. */
+/** Creates one method per route. Its arguments depend on whether the route has path parameters and a body. */
 export function routeMethods(transport: Transport, bound: Record<string, string> = {}) {
   const methods = Object.keys(routePaths).map((key) => {
     const id = key as RouteId

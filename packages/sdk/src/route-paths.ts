@@ -1,13 +1,16 @@
 import type { RouteId, RouteResponse, Routes } from '@slipway/contract'
 
-/** `session` marks a call about tokens, which has no Idempotency-Key; `text` marks a response that is not JSON. */
+/**
+ * `session` marks a call without an Idempotency-Key, such as a token request; `text` marks a non-JSON
+ * response.
+ */
 type Line<Id extends RouteId> = `${Routes[Id]['method']} ${Routes[Id]['path']}${Marks<Id>}`
 type Marks<Id extends RouteId> =
   `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteResponse<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}${Routes[Id] extends { isText: true } ? ' text' : ''}`
 
 /**
- * The facts about routes that calls need at run time. The route table itself contains all schemas, which would add thirty
- * kilobytes to a web page. The type makes the compiler compare each entry with the route table.
+ * The data about routes that calls need at run time. The route table itself contains all schemas, which would
+ * add 30 kB to a web page. The type makes the compiler check each entry against the route table.
  */
 export const routePaths: { [Id in RouteId]: Line<Id> } = {
   authToken: 'POST /v0.1/auth/token body session',

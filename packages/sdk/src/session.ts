@@ -5,20 +5,25 @@ import { type ClientOptions, createTransport } from './transport.ts'
 export interface SessionTokens {
   accessToken: string
   refreshToken: string
-  /** Milliseconds since 1970 on the clock of this computer. */
+  /** Milliseconds since 1970, by the clock of this computer. */
   expiresAt: number
 }
 
 export interface Session {
-  /** Pass this to `createClient` as `token`. It refreshes the token shortly before it expires and after a 401. */
+  /**
+   * Pass this to `createClient` as `token`. It refreshes the token shortly before it expires and after a 401.
+   */
   token(rejected?: string): Promise<string>
   tokens(): SessionTokens
-  /** Ends the session at the service. */
+  /** Ends the session on the server. */
   revoke(): Promise<void>
 }
 
 export interface SessionOptions extends Omit<ClientOptions, 'token'> {
-  /** Called with each new pair of tokens. A refresh token works once, so a program must store the newest one. */
+  /**
+   * Called with each new pair of tokens. A refresh token works once, so the program must store the newest
+   * pair.
+   */
   onTokens?: ((tokens: SessionTokens) => void | Promise<void>) | undefined
 }
 
@@ -39,10 +44,10 @@ export async function logIn(
   options: SessionOptions & { email: string; password: string; totpCode?: string },
 ): Promise<Session> {
   const { email, password, totpCode } = options
-  const answer = await callRoute(createTransport(options), 'authToken', {
+  const response = await callRoute(createTransport(options), 'authToken', {
     body: { grant_type: 'password', email, password, ...(totpCode && { totp_code: totpCode }) },
   })
-  const tokens = toTokens(answer)
+  const tokens = toTokens(response)
   await options.onTokens?.(tokens)
   return resumeSession(options, tokens)
 }
@@ -54,10 +59,10 @@ export function resumeSession(options: SessionOptions, stored: SessionTokens): S
   let refreshing: Promise<string> | undefined
 
   async function refresh(): Promise<string> {
-    const answer = await callRoute(transport, 'authToken', {
+    const response = await callRoute(transport, 'authToken', {
       body: { grant_type: 'refresh_token', refresh_token: tokens.refreshToken },
     })
-    tokens = toTokens(answer)
+    tokens = toTokens(response)
     await options.onTokens?.(tokens)
     return tokens.accessToken
   }
@@ -79,10 +84,10 @@ export function resumeSession(options: SessionOptions, stored: SessionTokens): S
   }
 }
 
-function toTokens(answer: TokenResponse): SessionTokens {
+function toTokens(response: TokenResponse): SessionTokens {
   return {
-    accessToken: answer.access_token,
-    refreshToken: answer.refresh_token,
-    expiresAt: Date.now() + answer.expires_in * 1000,
+    accessToken: response.access_token,
+    refreshToken: response.refresh_token,
+    expiresAt: Date.now() + response.expires_in * 1000,
   }
 }

@@ -1,4 +1,4 @@
-/** Starts a local service to test client code against (Node only). See {@link startService}. */
+/** Starts a local service for testing client code (Node only). See {@link startService}. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -19,15 +19,15 @@ export type {
 export type { Levers } from './levers.ts'
 
 export interface ServiceOptions {
-  /** The server program and its first arguments. The default is `slipway-server` of the package `@slipway/server`. */
+  /** The server program and its first arguments. The default is `slipway-server` from `@slipway/server`. */
   command?: string[]
-  /** The text of its `slipway.toml`, for a fleet other than the one of the demo. */
+  /** The content of `slipway.toml`, for a fleet other than the demo's. */
   config?: string
-  /** Time limit of the start (default 60 s). */
+  /** Time limit for the start (default: 60 s). */
   timeoutMs?: number
 }
 
-/** What the service writes to `credentials.json`. */
+/** The content of the service's `credentials.json`. */
 export interface ServiceCredentials {
   api_url: string
   console_url: string
@@ -38,7 +38,7 @@ export interface ServiceCredentials {
   password: string
   /** A key of the project. */
   access_key: string
-  /** A key for the operator's routes and the levers. */
+  /** A key for operator routes and `levers`. */
   operator_key: string
   operator_email: string
   operator_password: string
@@ -47,19 +47,19 @@ export interface ServiceCredentials {
 export interface LocalService {
   url: string
   credentials: ServiceCredentials
-  /** A client with the access key of the demo's project. */
+  /** A client with the demo project's access key. */
   client: Client
   /** The same client, bound to the project. */
   project: ProjectClient
   /** Controls the clock, the capacity and the failures of the service. */
   levers: Levers
-  /** Stops the service and removes its data. Both also happen without this call when the process ends. */
+  /** Stops the service and removes its data. This also happens automatically when the process ends. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a service on a free port with `--dev` and its own data. Its VMs boot at once; `levers.transitions.set` changes
- * that.
+ * Starts a service on a free port with `--dev` and its own data. Its VMs boot immediately;
+ * `levers.transitions.set` changes that.
  *
  * @example
  * ```ts
@@ -74,7 +74,7 @@ export interface LocalService {
 export async function startService(options: ServiceOptions = {}): Promise<LocalService> {
   const { command = serverCommand(), config = '', timeoutMs = 60_000 } = options
   const directory = mkdtempSync(join(tmpdir(), 'slipway-local-'))
-  // A server that runs as root runs PostgreSQL as another user, which must reach its part of the data.
+  // A server that runs as root runs PostgreSQL as another user, which needs access to its data directory.
   chmodSync(directory, 0o711)
   const configFile = join(directory, 'slipway.toml')
   writeFileSync(configFile, config)
@@ -102,13 +102,15 @@ export async function startService(options: ServiceOptions = {}): Promise<LocalS
   }
 }
 
-/** The levers of a running service that was started with `--dev`; the key is in its `credentials.json`. */
+/**
+ * Returns the controls of a running service that was started with `--dev`. The key is in `credentials.json`.
+ */
 export const connectLevers = ({ url, operatorKey }: { url: string; operatorKey: string }): Levers =>
   createLevers({ baseUrl: url, token: operatorKey })
 
 function serverCommand(): string[] {
-  const places = [join(process.cwd(), 'package.json'), import.meta.url]
-  const folders = places.flatMap((place) => createRequire(place).resolve.paths('@slipway/server') ?? [])
+  const origins = [join(process.cwd(), 'package.json'), import.meta.url]
+  const folders = origins.flatMap((origin) => createRequire(origin).resolve.paths('@slipway/server') ?? [])
   const programs = folders.map((folder) => join(folder, '@slipway/server/bin/slipway-server.js'))
   const found = programs.find((path) => existsSync(path))
   if (!found)
@@ -118,7 +120,7 @@ function serverCommand(): string[] {
   return [process.execPath, found]
 }
 
-/** Settings of another service on this machine must not change this one. */
+/** Removes the settings of other services on this machine. */
 const environment = (): NodeJS.ProcessEnv => ({
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('SLIPWAY_') && name !== 'DATABASE_URL'),
@@ -126,26 +128,26 @@ const environment = (): NodeJS.ProcessEnv => ({
   SLIPWAY_LOG_LEVEL: 'warn',
 })
 
-/** Waits for the end of its standard input, ends the process $1, and removes the directory $2. */
-const keeperScript = `cat > /dev/null
+/** Waits until standard input is closed, then stops the process $1 and removes the directory $2. */
+const cleanupScript = `cat > /dev/null
 kill "$1" 2> /dev/null
 for i in $(seq 150); do kill -0 "$1" 2> /dev/null || break; sleep 0.1; done
 rm -rf "$2"`
 
 /**
- * Starts a shell that cleans up after the server. The system closes the shell's standard input when this process ends, even
- * after a crash. Returns a function that stops the server and cleans up at once.
+ * Starts a shell that cleans up after the server. The operating system closes the shell's standard input when
+ * this process ends, even after a crash. Returns a function that stops the server and cleans up immediately.
  */
 function stopWithThisProcess(server: ChildProcess, directory: string): () => Promise<void> {
-  const keeper = spawn('sh', ['-c', keeperScript, 'sh', String(server.pid), directory], {
+  const cleaner = spawn('sh', ['-c', cleanupScript, 'sh', String(server.pid), directory], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  const ended = new Promise<void>((resolve) => keeper.once('exit', () => resolve()))
-  letProcessEnd(keeper)
+  const ended = new Promise<void>((resolve) => cleaner.once('exit', () => resolve()))
+  letProcessEnd(cleaner)
   return () => {
-    keeper.ref()
-    keeper.stdin!.end()
+    cleaner.ref()
+    cleaner.stdin!.end()
     return ended
   }
 }
@@ -167,13 +169,13 @@ async function untilReady(server: ChildProcess, timeoutMs: number): Promise<void
     })
   } finally {
     clearTimeout(timer)
-    // From now on the output is read and discarded, so that its pipe never fills up.
+    // Discard all further output, so that the pipe never fills up.
     for (const stream of [server.stdout!, server.stderr!]) stream.removeAllListeners('data').resume()
     letProcessEnd(server)
   }
 }
 
-/** Allows the program to exit while the service is still running, if it has nothing else to do. */
+/** Allows this process to exit while the child is still running. */
 function letProcessEnd(child: ChildProcess): void {
   child.unref()
   for (const stream of child.stdio) if (stream instanceof Socket) stream.unref()

@@ -1,6 +1,8 @@
 import { ApiError, errorOfResponse } from './errors.ts'
 
-/** A token, or a function that returns one. After a 401 the function is called again with the rejected token. */
+/**
+ * A token, or a function that returns one. After a 401, the function is called again with the rejected token.
+ */
 export type TokenSource = string | ((rejected?: string) => string | Promise<string>)
 
 export interface ClientOptions {
@@ -10,11 +12,11 @@ export interface ClientOptions {
   token?: TokenSource | undefined
   /** Replaces `fetch`, for tests or proxies. */
   fetch?: typeof fetch | undefined
-  /** Time limit of one attempt (default 30 s). The waiting time of a long poll is added. */
+  /** Time limit for one attempt (default: 30 s). The wait time of a long poll is added. */
   timeoutMs?: number | undefined
-  /** How many times a request is retried if that is safe (default 3). */
+  /** How many times a request is retried if that is safe (default: 3). */
   retries?: number | undefined
-  /** The first pause between attempts (default 250 ms). It doubles after each attempt, with jitter. */
+  /** The first pause between attempts (default: 250 ms). It doubles after each attempt, with jitter. */
   retryPauseMs?: number | undefined
   /** Sent as `User-Agent` where the platform allows it. */
   userAgent?: string | undefined
@@ -24,7 +26,7 @@ export interface ClientOptions {
 
 export interface CallOptions {
   signal?: AbortSignal | undefined
-  /** Makes a write safe to repeat in another process. By default each call creates its own key. */
+  /** Makes a write safe to retry from another process. By default, each call creates its own key. */
   idempotencyKey?: string | undefined
   /** For this call only. */
   timeoutMs?: number | undefined
@@ -34,13 +36,13 @@ export interface RequestParts extends CallOptions {
   method: string
   path: string
   /**
-   * True for a call without an Idempotency-Key, such as a call about tokens. It is repeated only if the service did not
-   * start it.
+   * True for a call without an Idempotency-Key, such as a token request. It is retried only if the service
+   * did not start processing it.
    */
   isSession: boolean
   body?: unknown
   headers?: Record<string, string>
-  /** The response body is a stream. The time limit applies only to its start, the signal to all of it. */
+  /** The response body is a stream. The time limit applies only until it starts, the signal until it ends. */
   isStream?: boolean
 }
 
@@ -49,7 +51,7 @@ const isWithoutToken = ({ path, body }: RequestParts): boolean =>
   /^\/v0\.1\/auth\/(token|revoke|setup|reset|forgot|invitation|oidc)$/.test(path) ||
   (path === '/v0.1/auth/accept' && typeof body === 'object' && body !== null && 'password' in body)
 
-const longestPauseMs = 60_000
+const maxPauseMs = 60_000
 const retriedCodes = new Set([
   'connection_failed',
   'timed_out',
@@ -59,15 +61,17 @@ const retriedCodes = new Set([
 ])
 
 export interface Transport {
-  /** Sends a request, retries it if that is safe, and returns the result of `read` for a successful response. */
+  /**
+   * Sends a request, retries it if that is safe, and returns the result of `read` for a successful response.
+   */
   send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T>
 }
 
 export function createTransport(options: ClientOptions): Transport {
   const baseUrl = options.baseUrl.replace(/\/+$/, '').replace(/\/v0\.1$/, '')
   const retries = options.retries ?? 3
-  // Called through a wrapper because browsers refuse a fetch that is detached from window.
-  const fetchIt: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
+  // The wrapper is needed because `fetch` fails in browsers if it is not called on window.
+  const doFetch: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
 
   async function attempt<T>(
     request: RequestParts,
@@ -83,7 +87,7 @@ export function createTransport(options: ClientOptions): Transport {
     const timeoutMs = request.timeoutMs ?? options.timeoutMs ?? 30_000
     const limit = timeLimit(timeoutMs, request.signal)
     try {
-      const response = await fetchIt(baseUrl + request.path, {
+      const response = await doFetch(baseUrl + request.path, {
         method: request.method,
         headers,
         signal: limit.signal,
@@ -133,7 +137,7 @@ export function createTransport(options: ClientOptions): Transport {
         }
         if (tries >= retries || !mayRetry(error, isSession)) throw error
         const pauseMs = error.retryAfterMs ?? backoffMs(options.retryPauseMs ?? 250, tries)
-        if (pauseMs > longestPauseMs) throw error
+        if (pauseMs > maxPauseMs) throw error
         await pause(pauseMs, request.signal)
       }
     }
@@ -143,8 +147,9 @@ export function createTransport(options: ClientOptions): Transport {
 }
 
 /**
- * A 429 means that the request was not started, so a retry is always safe. Session calls have no idempotency key and are
- * not retried in other cases. A conflict with `Retry-After` means that our first attempt is still in progress.
+ * A 429 means that the service did not process the request, so a retry is always safe. Session calls have no
+ * idempotency key and are not retried in other cases. A conflict with `Retry-After` means that the first
+ * attempt is still in progress.
  */
 function mayRetry(error: ApiError, isSession: boolean): boolean {
   if (error.code === 'rate_limited') return true
@@ -195,7 +200,7 @@ export function pause(durationMs: number, signal: AbortSignal | undefined): Prom
 
 function reasonOf(cause: unknown): string {
   const inner = (cause as { cause?: { code?: string; message?: string } }).cause
-  if (inner?.code === 'ECONNREFUSED') return 'nothing listens there (connection refused).'
-  if (inner?.code === 'ENOTFOUND') return 'the host name is not known.'
+  if (inner?.code === 'ECONNREFUSED') return 'connection refused.'
+  if (inner?.code === 'ENOTFOUND') return 'unknown host name.'
   return inner?.message || inner?.code || (cause instanceof Error ? cause.message : String(cause))
 }

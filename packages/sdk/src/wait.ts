@@ -46,8 +46,8 @@ export async function waitForOperation<Result>(
     if (operation.state === 'SUCCEEDED') return operation as Finished<Result>
     const leftMs = giveUpAt - Date.now()
     if (leftMs <= 0) throw waitedTooLong(operation, timeoutMs)
-    const longestSeconds = onProgress ? 1 : longPollSeconds
-    waitSeconds = Math.min(longestSeconds, Math.max(1, Math.floor(leftMs / 1000)))
+    const maxSeconds = onProgress ? 1 : longPollSeconds
+    waitSeconds = Math.min(maxSeconds, Math.max(1, Math.floor(leftMs / 1000)))
   }
 }
 

@@ -7,13 +7,13 @@ export interface WebhookMessage {
   data: Event
 }
 
-/** The delivery was not signed with the secret, is too old, or is malformed. */
+/** Thrown if a delivery was not signed with the secret, is too old, or is malformed. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
 }
 
 export interface VerifyOptions {
-  /** Maximum difference between the clocks of sender and receiver (default: five minutes). */
+  /** The maximum age of a delivery, and the maximum clock difference (default: five minutes). */
   toleranceMs?: number
   now?: number
 }
@@ -21,8 +21,8 @@ export interface VerifyOptions {
 type HeaderSource = Headers | Record<string, string | string[] | undefined>
 
 /**
- * Checks the signature of a delivery (Standard Webhooks) and returns its content. `body` must be the unchanged text of the
- * request body, not JSON that was parsed and printed again.
+ * Checks the signature of a delivery (Standard Webhooks) and returns its content. `body` must be the
+ * unchanged request body, not JSON that was parsed and serialized again.
  *
  * @example
  * ```ts
@@ -48,10 +48,11 @@ export async function verifyWebhook(
   const [id, seconds, given] = [read('webhook-id'), read('webhook-timestamp'), read('webhook-signature')]
   const sentAtMs = Number(seconds) * 1000
   if (!/^\d+$/.test(seconds) || Math.abs(now - sentAtMs) > toleranceMs)
-    throw new WebhookError('The delivery is too old, or the clocks of sender and receiver are different.')
+    throw new WebhookError('The delivery is too old, or the clocks of the sender and the receiver differ.')
   const key = await hmacKey(secret)
   const signed = new TextEncoder().encode(`${id}.${seconds}.${body}`)
-  // For a day after a rotation the service signs with the old and the new secret; one signature must match.
+  // For a day after a rotation, the service signs with both the old and the new secret; one signature must
+  // match.
   for (const signature of given.split(' ').filter((text) => text.startsWith('v1,'))) {
     const bytes = bytesOf(signature.slice(3))
     if (bytes && (await crypto.subtle.verify('HMAC', key, bytes, signed))) return JSON.parse(body)
@@ -59,7 +60,7 @@ export async function verifyWebhook(
   throw new WebhookError('The signature does not match. The secret is wrong, or the body was changed.')
 }
 
-/** Returns the headers of a delivery as the service signs it, to test a receiver. */
+/** Returns the headers of a signed delivery, for testing a receiver. */
 export async function signWebhook(
   secret: string,
   message: { id: string; sentAt: Date; body: string },
@@ -80,7 +81,7 @@ async function hmacKey(secret: string) {
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }
 
-/** Reads base64; returns undefined for anything else. */
+/** Decodes base64; returns undefined for anything else. */
 function bytesOf(text: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))

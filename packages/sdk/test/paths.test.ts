@@ -62,7 +62,7 @@ test('a value that is not an id is rejected before a request is sent', async () 
   }
   expect(server.requests).toEqual([])
   const refused = await client.vmGet({ project_id, vm_id: '..' }).catch((error) => error)
-  expect(refused.message).toBe('vmGet was not sent: vm_id must be a UUID, not "..".')
+  expect(refused.message).toBe('The request vmGet was not sent: vm_id must be a UUID, not "..".')
 })
 
 test('an id in upper case is sent unchanged', async () => {

@@ -22,7 +22,9 @@ export const callerText = ({ kind, email, id }: Caller, key: string): string =>
 
 const prefixOf = (key: string): string => /^slp_[^_]+/.exec(key)?.[0] ?? ''
 
-/** Returns a user's role in an organization, or undefined for an access key, whose role is part of the caller. */
+/**
+ * Returns a user's role in an organization, or undefined for an access key, whose role is part of the caller.
+ */
 export async function organizationRole(
   client: Cli['client'],
   { id }: Caller,

@@ -14,7 +14,10 @@ export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
 
 const ended = (text: string) => (/[.?!]$/.test(text) ? text : `${text}.`)
 
-/** Returns `--ssh-key` for `/vm/ssh_public_key` if there is such an option, otherwise the last name in the field. */
+/**
+ * Returns `--ssh-key` for `/vm/ssh_public_key` if there is such an option, otherwise the last name in the
+ * field.
+ */
 function wordsOf({ options = [] }: AnyCommand, field: string): string {
   const name =
     field

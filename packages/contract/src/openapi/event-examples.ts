@@ -67,8 +67,8 @@ const gpuFault = {
 }
 
 /**
- * When each event is sent, with example data. The compiler reports missing types, and a test compares the data
- * with real events.
+ * When each event is sent, with example data. The compiler reports missing types, and a test compares the
+ * data with real events.
  */
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
