@@ -32,7 +32,10 @@ interface TypedRequest {
   config: DynamicValue
 }
 
-/** Answers Terraform's calls. Each is: decode, one call of the engine, encode; errors become diagnostics. */
+/**
+ * Handles Terraform's calls: decodes the request, calls the engine, and encodes the result or the
+ * diagnostics.
+ */
 export class Provider implements Handlers {
   readonly #env: NodeJS.ProcessEnv
   readonly #stop = new AbortController()
@@ -49,7 +52,7 @@ export class Provider implements Handlers {
     return this.#session
   }
 
-  /** The project of new resources that name none; null while the configuration of the provider is not known. */
+  /** The default project of new resources; null while the provider's configuration is unknown. */
   #defaultProject(): string | null {
     return Array.isArray(this.#session) ? null : projectOf(this.#session, null)
   }
@@ -77,7 +80,8 @@ export class Provider implements Handlers {
     const given = decodeState(config, providerAttributes) ?? {}
     const settings = settingsFrom(given, this.#env)
     this.#session = Array.isArray(settings) ? settings : openSession(settings, this.#stop.signal)
-    // Values may be known only after the apply of another resource: then errors are reported when the provider is used.
+    // Some values may be known only after another resource is applied. Errors are then reported at the first
+    // use.
     const isComplete = Object.values(given).every(isKnown)
     return { diagnostics: wireDiagnostics(Array.isArray(settings) && isComplete ? settings : []) }
   }
@@ -98,19 +102,19 @@ export class Provider implements Handlers {
   ReadResource = (request: { type_name: string; current_state: DynamicValue; private: Uint8Array }) => {
     const resource = resourceOf(request.type_name)
     const prior = decodeState(request.current_state, resource.attributes)!
-    return answer(
+    return respond(
       async () => {
         const { state, store } = await refresh(this.#open(), resource, prior, readPrivate(request.private))
         return { new_state: encodeState(state, resource.attributes), private: writePrivate(store) }
       },
-      // The state stays as it was: an error never removes a resource from it.
+      // After an error, the state stays unchanged, so that no resource is removed from it.
       { new_state: request.current_state, private: request.private },
       `read the ${resource.row.noun} ${String(prior.name ?? prior.id)}`,
     )
   }
 
   PlanResourceChange = (request: PlanRequest) =>
-    answer(async () => this.#plan(request), { planned_state: request.prior_state }, 'plan the change')
+    respond(async () => this.#plan(request), { planned_state: request.prior_state }, 'plan the change')
 
   #plan(request: PlanRequest): object {
     const resource = resourceOf(request.type_name)
@@ -139,7 +143,7 @@ export class Provider implements Handlers {
     const prior = decodeState(request.prior_state, attributes)
     const planned = decodeState(request.planned_state, attributes)
     const store = readPrivate(request.planned_private)
-    return answer(
+    return respond(
       async () => {
         const done = await applyChange(this.#open(), resource, prior, planned, store)
         return {
@@ -156,7 +160,7 @@ export class Provider implements Handlers {
   ImportResourceState = async ({ type_name, id }: { type_name: string; id: string }) => {
     const resource = resourceOf(type_name)
     const [ownId = '', projectId] = id.split('/').toReversed()
-    // A budget has no id of its own: it is that of its project.
+    // A budget has no id of its own; it uses the id of its project.
     const project = resource.idParam === 'project_id' ? ownId : (projectId ?? null)
     const state: Values = { id: ownId, ...(resource.isInProject && { project_id: project }) }
     const imported = {
@@ -169,7 +173,7 @@ export class Provider implements Handlers {
 
   ReadDataSource = ({ type_name, config }: TypedRequest) => {
     const { attributes, read, name } = dataSourceOf(type_name)
-    return answer(
+    return respond(
       async () => {
         const given = decodeState(config, attributes) ?? {}
         return { state: encodeState(await read(this.#open(), given), attributes) }
@@ -185,8 +189,8 @@ export class Provider implements Handlers {
   }
 }
 
-/** Runs a call of the engine. An error becomes diagnostics, in addition to the unchanged state. */
-async function answer(run: () => Promise<object>, unchanged: object, doing: string): Promise<object> {
+/** Runs an engine call. On an error, returns the unchanged state with diagnostics. */
+async function respond(run: () => Promise<object>, unchanged: object, doing: string): Promise<object> {
   try {
     return await run()
   } catch (error) {
@@ -194,7 +198,7 @@ async function answer(run: () => Promise<object>, unchanged: object, doing: stri
   }
 }
 
-/** Reads the current state. After an import, the request that created the resource says what its record does not show. */
+/** Reads the current state. After an import, fields that the record lacks come from the creation request. */
 async function refresh(session: Session, resource: Resource, prior: Values, given: Private) {
   const record = await readRecord(session, resource, prior)
   if (!record) return { state: null, store: given }
@@ -215,7 +219,7 @@ const resourceOf = (name: string): Resource => found(resourcesByName.get(name), 
 const dataSourceOf = (name: string): DataSource => found(dataSourcesByName.get(name), name)
 
 function found<T>(value: T | undefined, name: string): T {
-  if (value === undefined) throw new Error(`The provider has no ${name}.`)
+  if (value === undefined) throw new Error(`Unknown resource or data source ${name}.`)
   return value
 }
 

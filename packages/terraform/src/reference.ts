@@ -10,7 +10,7 @@ interface Page {
   text: string
 }
 
-/** The reference of the provider, made from the same tables as the provider itself. */
+/** Generates the reference of the provider from the same tables that the provider uses. */
 export function referencePages(): Page[] {
   return [
     { file: 'README.md', text: indexPage() },
@@ -25,7 +25,7 @@ function indexPage(): string {
       .map(({ name, description }) => `- [slipway_${name}](${prefix}${name}.md): ${description}`)
       .join('\n')
   return page('Terraform provider', [
-    'Source address: `slipway-dev/slipway`. The guide [Terraform](../guides/terraform.md) has the first steps.',
+    'Source address: `slipway-dev/slipway`. To get started, see the guide [Terraform](../guides/terraform.md).',
     code(`terraform {
   required_providers {
     slipway = { source = "slipway-dev/slipway" }
@@ -35,7 +35,7 @@ function indexPage(): string {
 provider "slipway" {}`),
     '## Provider block',
     table(providerAttributes),
-    'The access key is sent with every request, so `http://` works only for a service on the same machine. `NODE_EXTRA_CA_CERTS` names a file with further certificate authorities.',
+    'The access key is sent with every request, so `http://` works only for a service on the same machine. To trust additional certificate authorities, set `NODE_EXTRA_CA_CERTS` to a file that contains them.',
     '## Resources',
     links(
       '',
@@ -53,7 +53,7 @@ function resourcePage(resource: Resource): string {
   const ids = isBudget
     ? 'The import id is the id of the project.'
     : isInProject
-      ? 'The import id is the id of the resource. If the resource is in another project than that of the provider, use `<project_id>/<id>`.'
+      ? 'The import id is the id of the resource. If the resource is not in the provider’s project, use `<project_id>/<id>`.'
       : 'The import id is the id of the resource.'
   const omitted = Object.entries(row.omitted ?? {})
   return page(`slipway_${row.name}`, [
@@ -110,7 +110,7 @@ function rowsOf(attribute: Attribute, prefix: string, replaces: (name: string) =
     use === 'required' && 'Required.',
     description.replaceAll('|', '\\|').replaceAll('\n', ' '),
     isSensitive && 'Sensitive.',
-    prefix === '' && use !== 'output' && replaces(name) && 'A change replaces the resource.',
+    prefix === '' && use !== 'output' && replaces(name) && 'Changing this replaces the resource.',
   ]
   const nested = typeof type !== 'string' && 'nesting' in type ? type.attributes : []
   return [

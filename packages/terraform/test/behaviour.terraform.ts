@@ -170,7 +170,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     await open(true)
     expect(code).toBe(1)
     expect(text).toContain('out of stock')
-    expect(text).toMatch(/There is stock in: .*eu-north1-a/)
+    expect(text).toMatch(/In stock in: .*eu-north1-a/)
     expect(await workspace.state('slipway_vm.it')).toBeUndefined()
   })
 

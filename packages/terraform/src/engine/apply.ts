@@ -15,7 +15,7 @@ export interface Applied {
   problems: Problem[]
 }
 
-/** Makes a planned change. Whatever happens, the result says what is true now. */
+/** Makes a planned change. Even after an error, the result is the current state. */
 export async function applyChange(
   session: Session,
   resource: Resource,
@@ -29,7 +29,7 @@ export async function applyChange(
   return prior ? run.update(prior, planned) : run.create(planned)
 }
 
-/** The calls of one apply. The client gives each write an Idempotency-Key, so a retry does not repeat the change. */
+/** One apply. The client sends each write with an Idempotency-Key, so a retry does not repeat the change. */
 class Run {
   readonly #session: Session
   readonly #resource: Resource
@@ -52,11 +52,11 @@ class Run {
     let known: Values = { ...planned, ...project }
     try {
       const body = bodyOf(planned, this.#resource.bodyMembers)
-      const answer = await this.#waiter.send(routes.create!, { params: project, body })
-      const started = hasOperation(routes.create!) ? (answer.operation as unknown as Operation) : undefined
-      // Only this response shows a secret; the record of later reads does not.
-      const shownOnce = Object.entries(started ? {} : answer).filter(([name]) => known[name] === unknown)
-      const id = started?.metadata.id ?? answer.id ?? project.project_id!
+      const response = await this.#waiter.send(routes.create!, { params: project, body })
+      const started = hasOperation(routes.create!) ? (response.operation as unknown as Operation) : undefined
+      // Only this response contains a secret; later reads do not.
+      const shownOnce = Object.entries(started ? {} : response).filter(([name]) => known[name] === unknown)
+      const id = started?.metadata.id ?? response.id ?? project.project_id!
       known = { ...known, ...Object.fromEntries(shownOnce), id }
       const notes = started ? await this.#waiter.end(started) : []
       const record = await this.#read(known)
@@ -101,11 +101,11 @@ class Run {
         call: (route, parts) => this.#callAndWait(route, prior, parts),
       })
       const query = row.deleteQuery?.(prior)
-      const answer = await this.#waiter.send(routes.delete, { params, ...(query && { query }) })
+      const response = await this.#waiter.send(routes.delete, { params, ...(query && { query }) })
       const isLong = hasOperation(routes.delete)
-      const notes = isLong ? await this.#waiter.end(answer.operation as unknown as Operation) : []
+      const notes = isLong ? await this.#waiter.end(response.operation as unknown as Operation) : []
       if (notes.length === 0) return this.#done(null, [])
-      // Terraform accepts a resource that remains only together with an error.
+      // Terraform accepts that a resource still exists only if there is also an error.
       return this.#done(await this.#whatExists(prior), notes.map(asError))
     } catch (error) {
       if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])
@@ -120,13 +120,15 @@ class Run {
   /** Calls a route with the parameters of this resource, and waits for its operation. */
   async #callAndWait(route: RouteId, state: Values, parts: CallParts): Promise<void> {
     const params = { ...paramsOf(this.#session, this.#resource, state), ...parts.params }
-    const answer = await this.#waiter.send(route, { ...parts, params })
+    const response = await this.#waiter.send(route, { ...parts, params })
     if (!hasOperation(route)) return
-    const notes = await this.#waiter.end(answer.operation as unknown as Operation)
+    const notes = await this.#waiter.end(response.operation as unknown as Operation)
     if (notes.length > 0) throw new ProblemError(...notes.map(asError))
   }
 
-  /** Sends the changed members, as many together as the update route takes. PUT replaces the whole record. */
+  /**
+   * Sends the changed fields in as few requests as the update route allows. PUT replaces the whole record.
+   */
   async #sendUpdates(prior: Values, planned: Values, isWanted: (name: string) => boolean): Promise<void> {
     const { routes, updateForms, row } = this.#resource
     const isPut = routes.update === routes.create
@@ -156,7 +158,7 @@ class Run {
     const { noun } = this.#resource.row
     throw new ProblemError({
       summary: `The ${noun} no longer exists`,
-      detail: `The ${noun} ${String(state.id)} was deleted during the apply. The next plan creates it again.`,
+      detail: `The ${noun} ${String(state.id)} was deleted during the apply. The next plan will create it again.`,
     })
   }
 
@@ -167,7 +169,7 @@ class Run {
       const record = await readRecord(this.#session, this.#resource, known)
       return record && stateOf(this.#session, this.#resource, record, known, this.#store)
     } catch {
-      // It cannot be read now. What is known stays in the state, so that the resource is not lost.
+      // The resource cannot be read now. Known values stay in the state, so that Terraform does not lose it.
       return Object.fromEntries(
         Object.entries(known).map(([name, value]) => [name, value === unknown ? null : value]),
       )
@@ -194,7 +196,7 @@ const asError = (problem: Problem): Problem => ({ ...problem, isWarning: false }
 
 const isSet = (value: Value | undefined) => value !== null && value !== undefined && value !== unknown
 
-/** A request body: members that are not set are left out, at every depth. */
+/** Returns a request body. Fields that are not set are omitted, at every depth. */
 function bodyOf(values: Values, members: string[]): Values {
   return Object.fromEntries(
     members.filter((name) => isSet(values[name])).map((name) => [name, withoutNulls(values[name]!)]),

@@ -22,7 +22,7 @@ const projectAttribute = inputAttribute(
   optionalOutput,
 )
 
-/** A whole list of the catalogue, with the filters of its route. */
+/** Defines a data source for a complete list of the catalogue, with the filters of its route. */
 export function defineListSource(row: {
   name: string
   description: string
@@ -39,7 +39,7 @@ export function defineListSource(row: {
     attributes: [
       ...Object.entries(filters).map(([filter, schema]) => inputAttribute(filter, schema, optional)),
       projectAttribute,
-      outputAttribute('items', { ...item, description: 'All records that match the arguments.' }),
+      outputAttribute('items', { ...item, description: 'All items that match the arguments.' }),
     ],
     async read(session, config) {
       const project_id = projectOf(session, config.project_id)
@@ -52,7 +52,7 @@ export function defineListSource(row: {
   }
 }
 
-/** One existing resource, by its id, its name or its labels. */
+/** Defines a data source for one existing resource, which is found by its id, name or labels. */
 export function defineRecordSource(resource: Resource): DataSource {
   const { row, isInProject } = resource
   const record = membersOf(recordSchema(resource.routes))
@@ -103,7 +103,7 @@ async function findOne(
   const given = ['id', 'name', 'label_selector'].filter((key) => isGiven(config[key] ?? null))
   if (given.length === 0)
     throw new ProblemError({
-      summary: `Which ${row.noun}?`,
+      summary: `No ${row.noun} selected`,
       detail: `Set the id${row.noun === 'webhook' ? '' : ', the name or the labels'} of the ${row.noun}.`,
     })
   if (given.includes('id')) {
@@ -131,7 +131,7 @@ const notExactlyOne = (noun: string, count: number) =>
     detail:
       count === 0
         ? `There is no ${noun} with this id, name or labels in the project, or the access key cannot see it.`
-        : `${count} of them match. Use the id, the name, or labels that only one of them has.`,
+        : `${count} resources match. Use the id, the name, or labels that only one of them has.`,
   })
 
 export const hasRoute = (id: string): id is RouteId => id in routes

@@ -1,6 +1,6 @@
 import { isApiError } from '@slipway/sdk'
 
-/** Something to say about a resource: an error, or a warning after which the work continues. */
+/** An error or a warning about a resource. */
 export interface Problem {
   summary: string
   detail: string
@@ -9,7 +9,7 @@ export interface Problem {
   isWarning?: boolean
 }
 
-/** Ends a call of Terraform with diagnostics. */
+/** Ends a Terraform call with diagnostics. */
 export class ProblemError extends Error {
   readonly problems: Problem[]
 
@@ -30,7 +30,7 @@ export function wireDiagnostics(problems: Problem[]): object[] {
 
 export const attributePath = (name: string) => ({ steps: [{ attribute_name: name }] })
 
-/** Describes any error. `doing` names what was attempted: "create the VM train-7". */
+/** Describes any error. `doing` is the attempted action, such as "create the VM train-7". */
 export function problemsOf(error: unknown, doing: string, attributeNames: string[] = []): Problem[] {
   if (error instanceof ProblemError) return error.problems
   const summary = `Cannot ${doing}`

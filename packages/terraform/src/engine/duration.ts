@@ -2,11 +2,11 @@
 export const defaultDuration = '20m'
 
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
-const form = /^(?:\d+[hms])+$/
+const pattern = /^(?:\d+[hms])+$/
 
-export const isDuration = (text: string): boolean => form.test(text)
+export const isDuration = (text: string): boolean => pattern.test(text)
 
-/** Reads a duration such as `1h30m`, which the plan has checked. */
+/** Parses a duration such as `1h30m`, which the plan has already validated. */
 export const durationMs = (duration: string): number =>
   [...duration.matchAll(/(\d+)([hms])/g)].reduce(
     (sum, [, count, unit]) => sum + Number(count) * unitMs[unit!]!,

@@ -8,7 +8,7 @@ import type { Private } from './row.ts'
 
 export interface Plan {
   planned: Values | null
-  /** The attributes because of which the resource must be deleted and created again. */
+  /** The attributes whose change requires that the resource is deleted and created again. */
   replace: string[]
   problems: Problem[]
   store: Private
@@ -36,7 +36,7 @@ function timeoutProblems(timeouts: Value): Problem[] {
   return [{ summary: 'Invalid timeout', detail, attribute: 'timeouts' }]
 }
 
-/** Compares the configuration with the state, and says what an apply would do. */
+/** Compares the configuration with the state, and returns what an apply would do. */
 export function planChange(
   resource: Resource,
   prior: Values | null,
@@ -79,7 +79,9 @@ function plannedValue(
   return prior || resource.row.kept?.includes(name) ? before : unknown
 }
 
-/** What the service sets if a member is not given; with a template, the template decides. */
+/**
+ * Returns the service's defaults for fields that are not set. With a template, the template decides instead.
+ */
 function defaultsFor({ row }: Resource, config: Values): Values {
   if (row.defaultsUnless && (config[row.defaultsUnless] ?? null) !== null) return {}
   return row.defaults ?? {}
@@ -97,15 +99,15 @@ export function needsReplacement(resource: Resource, name: string, prior: Values
   const { row, updateForms } = resource
   if (name === 'timeouts' || row.local?.[name] || row.inPlace?.includes(name)) return false
   if (updateForms.some(({ members }) => members.includes(name))) return false
-  // The service does not show this member, so an import cannot know it: the configuration is taken as it is.
+  // The service does not return this field, so an import cannot compare it: the configured value is accepted.
   const isHidden = !resource.recordMembers.includes(name) && (prior[name] ?? null) === null
   return !(store.isImported && isHidden)
 }
 
-/** Changes of these affect no other value than the time of the last change. */
+/** A change of these attributes affects no other value, except the time of the last change. */
 const annotations = ['name', 'labels', 'description', 'deletion_protection', 'timeouts']
 
-/** Outputs can change with a change of the resource; the plan then says "known after apply". */
+/** Marks outputs that the change can affect as unknown; the plan then shows "known after apply". */
 function forgetOutputs(
   { row, attributes }: Resource,
   planned: Values,

@@ -7,14 +7,14 @@ import { hasOperation, type Resource } from './resource.ts'
 import type { Private } from './row.ts'
 import { projectOf, type Session } from './session.ts'
 
-/** The parameters of the path of one resource. */
+/** Returns the path parameters of a resource. */
 export function paramsOf(session: Session, resource: Resource, state: Values): Record<string, string> {
   const id = String(state.id ?? '')
   if (!resource.isInProject || resource.idParam === 'project_id') return { [resource.idParam]: id }
   return { project_id: projectOf(session, state.project_id), [resource.idParam]: id }
 }
 
-/** Reads a resource. Returns null only if the service says that it does not exist; every other problem is an error. */
+/** Reads a resource. Returns null only if it does not exist, and throws on every other problem. */
 export async function readRecord(
   session: Session,
   resource: Resource,
@@ -28,7 +28,7 @@ export async function readRecord(
     }
   } catch (error) {
     if (!isApiError(error) || error.code !== 'not_found') throw error
-    if (resource.isInProject) await insistOnProject(session, params.project_id!)
+    if (resource.isInProject) await requireProject(session, params.project_id!)
     return null
   }
   const items = await listRecords(session, resource.routes.list!, { project_id: params.project_id! })
@@ -44,10 +44,10 @@ export async function listRecords(
 }
 
 /**
- * The service also answers 404 if the credential cannot see the project. Without this check, a wrong access key would
- * remove every resource from the state.
+ * The service also returns 404 if the credential cannot see the project. Without this check, a wrong access
+ * key would remove every resource from the state.
  */
-async function insistOnProject(session: Session, projectId: string): Promise<void> {
+async function requireProject(session: Session, projectId: string): Promise<void> {
   try {
     await session.call('projectGet', { params: { project_id: projectId } })
   } catch (error) {
@@ -60,8 +60,8 @@ async function insistOnProject(session: Session, projectId: string): Promise<voi
 }
 
 /**
- * The request that created a resource, which contains what its record does not show, such as a startup script. Null if
- * the service no longer has it.
+ * Returns the request that created a resource. It contains fields that the record does not, such as a startup
+ * script. Null if the service no longer has it.
  */
 export async function readCreation(
   session: Session,
@@ -74,15 +74,15 @@ export async function readCreation(
   const operations = await listRecords(session, 'operationList', target)
   const creation = operations.find(({ metadata }) => (metadata as Values).operation_name === 'CREATE')
   if (!creation) return null
-  // Lists show a digest in place of a script.
+  // Lists contain only the digest of a script.
   const params = { project_id, operation_id: String(creation.operation_id) }
   const operation = (await session.call('operationGet', { params })) as { metadata: { request: Values } }
   return operation.metadata.request
 }
 
 /**
- * The state of a resource from its record. `known` is the earlier state or the plan: it has what the record does not
- * show, and it decides how a value is written where two texts mean the same.
+ * Returns the state of a resource from its record. `known` is the earlier state or the plan. It provides the
+ * values that the record does not contain, and its spelling is kept where two spellings mean the same.
  */
 export function stateOf(
   session: Session,
@@ -112,7 +112,7 @@ export function isEquivalent(resource: Resource, name: string, wanted: Value, ac
   return resource.row.equivalent?.[name]?.(wanted, actual) ?? false
 }
 
-/** In nested objects of a configuration a member that is not set is null; the service shows an empty text. */
+/** In nested objects, an unset field is null in a configuration, but an empty string in a response. */
 function withoutEmpty(value: Value, { use, type }: Attribute): Value {
   if (use === 'output' || typeof type === 'string' || !('nesting' in type)) return value
   const clean = (object: Value): Value =>

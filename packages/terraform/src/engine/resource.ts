@@ -5,25 +5,25 @@ import type { ResourceRow } from './row.ts'
 
 type Verb = 'create' | 'get' | 'list' | 'update' | 'delete'
 
-/** Members that one update request can change together, and those that it must contain. */
+/** Fields that one update request can change together, and fields that it must contain. */
 interface UpdateForm {
   members: string[]
   required: string[]
 }
 
-/** A row with everything that follows from the contract. */
+/** A row with everything that is derived from the contract. */
 export interface Resource {
   row: ResourceRow
   routes: Partial<Record<Verb, RouteId>>
   attributes: Attribute[]
   /** Schemas of the attributes that a configuration can set. */
   inputs: Record<string, ContractSchema>
-  /** Members of the creation's body. */
+  /** Fields of the request body that creates the resource. */
   bodyMembers: string[]
-  /** Members that a response shows. */
+  /** Fields of a response. */
   recordMembers: string[]
   updateForms: UpdateForm[]
-  /** The parameter of the path that is the id. */
+  /** The path parameter that is the id. */
   idParam: string
   isInProject: boolean
 }
@@ -42,12 +42,14 @@ const timeouts = {
     ),
   },
   description:
-    'How long an apply waits for operations of this resource, and for operations of other resources that block it. The default is 20 minutes. The operation continues after that.',
+    'How long an apply waits for operations on this resource, and for operations on other resources that block it. The default is 20 minutes. After that, the operation continues in the background.',
 }
 
-/** Sentences for attributes that mean the same in every resource and have no description in the contract. */
+/**
+ * Descriptions of attributes that mean the same in every resource and have no description in the contract.
+ */
 const commonNotes: Record<string, string> = {
-  description: 'Free text for people.',
+  description: 'Free text.',
 }
 
 const projectSchema: ContractSchema = {
@@ -62,7 +64,7 @@ const defined = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
   return Object.fromEntries(named.filter(([, id]) => id in routes))
 }
 
-/** Returns whether the contract has the routes of a row. */
+/** Returns whether the contract contains the routes of a row. */
 export const isInContract = (row: ResourceRow): boolean => defined(row).create !== undefined
 
 export const schemaOf = (id: RouteId, part: 'body' | 'response' | 'query'): ContractSchema =>
@@ -70,7 +72,7 @@ export const schemaOf = (id: RouteId, part: 'body' | 'response' | 'query'): Cont
 
 export const hasOperation = (id: RouteId): boolean => 'operation' in membersOf(schemaOf(id, 'response'))
 
-/** The schema of one resource in responses: that of its own route, or of the items of its list. */
+/** Returns the response schema of one resource, from its own route or from the items of its list. */
 export function recordSchema(ids: Partial<Record<Verb, RouteId>>): ContractSchema {
   if (ids.get) return schemaOf(ids.get, 'response')
   const list = schemaOf(ids.list!, 'response')
@@ -102,11 +104,13 @@ export function defineResource(row: ResourceRow): Resource {
   return resource
 }
 
-/** The creation's response can show more than later reads: a secret. */
+/** The response to a creation can contain more than later reads, such as a secret. */
 const createdMembers = (create: RouteId) =>
   hasOperation(create) ? {} : membersOf(schemaOf(create, 'response'))
 
-/** Labels first, sizes last: new members of a group are created from its new template. */
+/**
+ * Sorts the forms: labels first and sizes last, so that new group members are created from the new template.
+ */
 function formsOf(schema: ContractSchema): UpdateForm[] {
   return (schema.anyOf ?? [schema])
     .map((form) => ({ members: Object.keys(membersOf(form)), required: form.required ?? [] }))
@@ -130,7 +134,7 @@ function inputSchemas(
   return Object.fromEntries(schemas.filter(([name, schema]) => !row.omitted?.[name] && !isIgnored(schema)))
 }
 
-/** A request can contain members of a record that the service ignores; they have no type. */
+/** Fields without a type are ignored by the service. They are accepted so that a record can be sent back. */
 const isIgnored = ({ type, enum: values, anyOf }: ContractSchema) => !type && !values && !anyOf
 
 function attributesOf(

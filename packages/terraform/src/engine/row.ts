@@ -3,9 +3,9 @@ import type { Attribute, Value, Values } from '../values/types.ts'
 import type { Problem } from './diagnostics.ts'
 import type { CallParts, Session } from './session.ts'
 
-/** What the provider stores in addition to the state of a resource. */
+/** Data that the provider stores in addition to the state of a resource. */
 export interface Private {
-  /** The resource was imported: what only the creation's request says is not known. */
+  /** The resource was imported, so values that only the creation request contains are unknown. */
   isImported?: boolean
   /** A VM was stopped for a change and not started again. */
   needsStart?: boolean
@@ -13,10 +13,10 @@ export interface Private {
   newDiskIds?: string[]
 }
 
-/** An attribute that exists in the provider only. A change of it needs no call. */
+/** An attribute that exists only in the provider. Changing it does not call the service. */
 export type LocalAttribute = Pick<Attribute, 'type' | 'description'> & { isComputed?: boolean }
 
-/** One change of an existing resource, in the words of the engine. */
+/** A change of an existing resource. */
 export interface Change {
   session: Session
   prior: Values
@@ -28,62 +28,65 @@ export interface Change {
 }
 
 /**
- * A resource, as far as the contract does not already say it. Attributes, their types, what can be changed in place and
- * how, follow from the schemas of the routes.
+ * The properties of a resource that are not in the contract. The attributes, their types, and which of them
+ * can be changed in place are derived from the schemas of the routes.
  */
 export interface ResourceRow {
   /** The name in Terraform, after `slipway_`. */
   name: string
-  /** The noun of messages: VM, disk. */
+  /** The noun for messages, such as VM or disk. */
   noun: string
   /** One sentence for the documentation. */
   description: string
-  /** The common beginning of its route ids (`vm`: vmCreate, vmGet, …), or the routes by name. */
+  /** The common prefix of the route ids (`vm` for vmCreate, vmGet, …), or the routes by verb. */
   routes: string | Partial<Record<'create' | 'get' | 'list' | 'update' | 'delete', RouteId>>
   /** An example for the documentation, which tests apply. */
   example: string
-  /** Sentences that the descriptions of attributes need besides those of the contract. */
+  /** Text to add to the contract's descriptions of attributes. */
   notes?: Record<string, string>
-  /** Members of the contract that have no attribute, and why. */
+  /** Fields of the contract that have no attribute, with the reason. */
   omitted?: Record<string, string>
-  /** Values of attributes that are not configured, where the service has a fixed default. */
+  /** The service's fixed defaults for attributes that are not configured. */
   defaults?: Record<string, Value>
-  /** The defaults hold only for a configuration without this attribute. */
+  /** The defaults apply only if this attribute is not configured. */
   defaultsUnless?: string
-  /** Outputs that never change while the resource exists, besides the id and the time of creation. */
+  /** Outputs, other than the id and the creation time, that never change while the resource exists. */
   fixed?: string[]
   /** Outputs that change with other resources, such as the VMs that a disk is attached to. */
   related?: string[]
-  /** Inputs that keep their value when they are removed from the configuration, because the service cannot unset them. */
+  /**
+   * Inputs that keep their value when they are removed from the configuration, because the service cannot
+   * unset them.
+   */
   kept?: string[]
-  /** Inputs that have a value without being configured: `derive` returns it. */
+  /** Inputs that have a value even if they are not configured; `derive` returns it. */
   derived?: string[]
   sensitive?: string[]
   local?: Record<string, LocalAttribute>
-  /** Inputs that can get another value when the input of this name changes: the plan then says "known after apply". */
+  /** Inputs that can change when the named input changes; the plan then shows "known after apply". */
   affected?: Record<string, string[]>
-  /** Inputs that `change` changes in place, besides those of the update route. */
+  /** Inputs that `change` updates in place, in addition to those of the update route. */
   inPlace?: string[]
-  /** Returns whether a configured value means the same as another actual value, such as 1TiB and 1024GiB. */
+  /** Returns whether a configured value means the same as the actual value, such as 1TiB and 1024GiB. */
   equivalent?: Record<string, (wanted: Value, actual: Value) => boolean>
-  /** Inputs for which a refresh shows the actual value, even if the configured one means the same. */
+  /** Inputs for which a refresh stores the actual value, even if the configured value means the same. */
   refreshed?: string[]
-  /** Values that another route shows, such as a price. They are read with every record. */
+  /** Reads values from another route, such as a price, together with every record. */
   extend?(session: Session, projectId: string, record: Values): Promise<Values>
-  /** Values that are not members of the record, derived from it. */
+  /** Derives values from a record that are not fields of it. */
   derive?(record: Values, known: Values, store: Private): Values
   /** Finds mistakes in a configuration that the schemas cannot express. Values may be unknown. */
   checkConfig?(config: Values): Problem[]
-  /** Finds changes that cannot be made; returns further attributes that need a replacement. */
+  /** Finds changes that are not possible, and additional attributes whose change requires a replacement. */
   checkChange?(prior: Values, planned: Values, config: Values): { problems?: Problem[]; replace?: string[] }
-  /** Makes changes that need more than the update route. It runs before the update. */
+  /** Makes changes that need more than the update route. Runs before the update. */
   change?(change: Change): Promise<void>
-  /** Computes what to remember of a creation, from the record and the request. */
+  /** Returns the private data to store after a creation, from the record and the request. */
   remember?(record: Values, request: Values): Private
-  /** Does what the service requires before a deletion. */
+  /** Prepares the deletion, if the service requires it. */
   beforeDelete?(deletion: Pick<Change, 'session' | 'prior' | 'call'>): Promise<void>
-  /** The query of the deletion. */
+  /** Returns the query of the deletion request. */
   deleteQuery?(state: Values): Record<string, unknown>
-  /** The body that resets a resource whose route has no deletion. */
+  /** The body that resets a resource that has no route for deletion. */
   resetBody?: Record<string, unknown>
 }

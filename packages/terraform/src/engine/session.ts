@@ -2,14 +2,14 @@ import type { RouteId } from '@slipway/contract'
 import { type Client, createClient } from '@slipway/sdk'
 import { ProblemError } from './diagnostics.ts'
 
-/** A configured provider: who calls which service, and until when. */
+/** A configured provider. */
 export interface Session {
   client: Client
-  /** The project of resources that name none; empty if the configuration has none. */
+  /** The default project of resources; empty if none is configured. */
   projectId: string
-  /** Aborted when Terraform is interrupted: waiting ends, requests that were sent are still completed. */
+  /** Aborted when Terraform is interrupted: waits end, but requests that were already sent are completed. */
   signal: AbortSignal
-  /** Calls a route by its id. The rows of resources name routes, so the types of single routes are of no use here. */
+  /** Calls a route by its id. The result is untyped, because the route comes from a table. */
   call(route: RouteId, input: CallParts): Promise<unknown>
 }
 
@@ -25,7 +25,7 @@ export interface ProviderSettings {
   projectId: string
 }
 
-/** An error while reading would stop the whole plan, so calls are repeated for about 8 seconds. */
+/** A read error would abort the whole plan, so calls are retried for about 8 seconds. */
 const retries = 5
 
 export function openSession(settings: ProviderSettings, signal: AbortSignal): Session {
@@ -40,7 +40,7 @@ export function openSession(settings: ProviderSettings, signal: AbortSignal): Se
   }
 }
 
-/** The project of a resource or data source. */
+/** Returns the project of a resource or data source. */
 export function projectOf(session: Session, given: unknown): string {
   const projectId = typeof given === 'string' && given !== '' ? given : session.projectId
   if (projectId) return projectId

@@ -8,7 +8,7 @@ const settings = {
   access_key:
     'An access key of a project or an organization. The default is the environment variable `SLIPWAY_ACCESS_KEY`, which keeps the key out of files.',
   project_id:
-    'The project of resources and data sources that name none. The default is the environment variable `SLIPWAY_PROJECT_ID`.',
+    'The project of resources and data sources that do not set one. The default is the environment variable `SLIPWAY_PROJECT_ID`.',
 }
 type Setting = keyof typeof settings
 
@@ -21,7 +21,7 @@ export const providerAttributes: Attribute[] = Object.entries(settings).map(([na
   isSensitive: name === 'access_key',
 }))
 
-/** Reads the provider block and the environment; returns what is missing or wrong. */
+/** Reads the provider block and the environment. Returns the settings, or the problems. */
 export function settingsFrom(config: Values, env: NodeJS.ProcessEnv): ProviderSettings | Problem[] {
   const read = (name: Setting) => {
     const value = config[name] ?? env[`SLIPWAY_${name.toUpperCase()}`] ?? ''
@@ -45,7 +45,7 @@ const missing = (attribute: Setting, value: string): Problem | undefined =>
       }
     : undefined
 
-/** The access key is sent with every request, so a connection without TLS is possible on this machine only. */
+/** The access key is sent with every request, so connections without TLS are allowed only on this machine. */
 function wrongUrl(text: string): Problem | undefined {
   const summary = 'Invalid api_url'
   let url: URL
@@ -62,6 +62,6 @@ function wrongUrl(text: string): Problem | undefined {
 
 const wrongProject = (projectId: string): Problem => ({
   summary: 'Invalid project_id',
-  detail: `${projectId} is not the id of a project. Expected a UUID, as slipway project list shows it.`,
+  detail: `${projectId} is not the id of a project. Expected a UUID; slipway project list shows the ids.`,
   attribute: 'project_id',
 })

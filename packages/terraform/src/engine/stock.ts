@@ -4,9 +4,9 @@ import type { Problem } from './diagnostics.ts'
 import { listRecords } from './records.ts'
 import { projectOf, type Session } from './session.ts'
 
-const mostOffers = 5
+const maxOffers = 5
 
-/** Says that there is no stock, and where there is. */
+/** Describes an out-of-stock error, with the locations or types that are in stock. */
 export async function outOfStockProblem(
   session: Session,
   error: ApiError,
@@ -24,12 +24,12 @@ export async function outOfStockProblem(
 async function stockText(session: Session, error: ApiError, state: Values): Promise<string> {
   const { availableLocations } = error
   if (availableLocations.length > 0)
-    return `There is stock in: ${availableLocations.join(', ')}. Change location, or set location = "any".`
+    return `In stock in: ${availableLocations.join(', ')}. Change location, or set location = "any".`
   const target = { project_id: projectOf(session, state.project_id), available: true }
   const offers = await listRecords(session, 'offerList', target)
-  if (offers.length === 0) return 'No location has stock of any type now.'
+  if (offers.length === 0) return 'No VM type is in stock in any location.'
   const named = (offers as unknown as Offer[])
-    .slice(0, mostOffers)
+    .slice(0, maxOffers)
     .map(({ type, location, usd_per_hour }) => `${type} in ${location} (${usd_per_hour ?? '?'} USD per hour)`)
-  return `No location has stock of this type. There is stock of: ${named.join(', ')}.`
+  return `This type is out of stock in every location. In stock: ${named.join(', ')}.`
 }

@@ -6,11 +6,11 @@ import { type Problem, ProblemError } from './diagnostics.ts'
 import { defaultDuration, durationMs } from './duration.ts'
 import { type CallParts, projectOf, type Session } from './session.ts'
 
-/** A request that is refused again and again is sent less and less often. */
+/** The pause grows by this step each time a request is rejected again. */
 const pauseStepMs = 250
-const longestPauseMs = 5_000
+const maxPauseMs = 5_000
 
-/** Sends the requests of one apply and waits for operations. All waits together end at the time limit of the resource. */
+/** Sends the requests of one apply and waits for operations. The resource's timeout limits the total wait. */
 export class Waiter {
   readonly #session: Session
   readonly #state: Values
@@ -27,8 +27,8 @@ export class Waiter {
   }
 
   /**
-   * Sends a request. If the service refuses it because of an operation in progress, waits until that operation has ended
-   * and sends the request again. Every other refusal is thrown.
+   * Sends a request. If an operation in progress blocks it, waits until that operation has ended and sends
+   * the request again. Throws every other error.
    */
   async send(route: RouteId, parts: CallParts): Promise<Values> {
     for (let tries = 0; ; tries++)
@@ -36,11 +36,13 @@ export class Waiter {
         return (await this.#session.call(route, parts)) as Values
       } catch (error) {
         if (!isApiError(error) || error.blockingOperationId === undefined) throw error
-        await this.#outlast(error, error.blockingOperationId, Math.min(tries * pauseStepMs, longestPauseMs))
+        await this.#awaitBlocker(error, error.blockingOperationId, Math.min(tries * pauseStepMs, maxPauseMs))
       }
   }
 
-  /** Waits for an operation. After an interruption it returns a warning: the operation continues in the service. */
+  /**
+   * Waits for an operation. If interrupted, returns a warning that the operation continues in the service.
+   */
   async end(operation: Operation): Promise<Problem[]> {
     const name = `The ${operation.metadata.operation_name} operation ${operation.operation_id}`
     try {
@@ -49,13 +51,13 @@ export class Waiter {
     } catch (error) {
       if (this.#session.signal.aborted)
         return [interrupted(`${name} continues. The next plan shows its result.`, { isWarning: true })]
-      if (!isTimeUp(error)) throw error
+      if (!hasTimedOut(error)) throw error
       const message = `${name} did not end within ${this.#limit}. The operation continues.`
       throw new ApiError({ code: 'timed_out', message, operation })
     }
   }
 
-  async #outlast(refusal: ApiError, operationId: string, pauseMs: number): Promise<void> {
+  async #awaitBlocker(refusal: ApiError, operationId: string, pauseMs: number): Promise<void> {
     const { signal } = this.#session
     try {
       await pause(pauseMs, undefined, { signal })
@@ -63,8 +65,8 @@ export class Waiter {
     } catch (error) {
       if (signal.aborted) throw new ProblemError(interrupted(`${refusal.message} Nothing was changed.`))
       const hasFailed = isApiError(error) && error.operation?.state === 'FAILED'
-      // An operation that failed has ended too. One that cannot be read leaves only the refusal to report.
-      if (!hasFailed && !isTimeUp(error)) throw refusal
+      // A failed operation has ended too. If the operation cannot be read, report the original error.
+      if (!hasFailed && !hasTimedOut(error)) throw refusal
     }
     if (Date.now() < this.#endsAt) return
     const message = `${refusal.message} The provider stopped waiting after ${this.#limit}.`
@@ -79,7 +81,7 @@ export class Waiter {
   }
 }
 
-const isTimeUp = (error: unknown) =>
+const hasTimedOut = (error: unknown) =>
   isApiError(error) && error.code === 'timed_out' && error.operation !== undefined
 
 const interrupted = (detail: string, more: Partial<Problem> = {}): Problem => ({

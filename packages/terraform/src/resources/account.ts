@@ -1,7 +1,7 @@
 import type { ResourceRow } from '../engine/row.ts'
 import { sameInstant, sameKey } from './equivalents.ts'
 
-const becauseOfUse = 'The value changes all the time, so every plan would show a difference.'
+const changesConstantly = 'The value changes constantly, so every plan would show a difference.'
 
 const needsAdmin = 'The access key of the provider must be a key of the organization with the role admin.'
 
@@ -38,7 +38,7 @@ export const accountRows: ResourceRow[] = [
   monthly_usd = 500
   hard_stop   = true
 }`,
-    omitted: { spent_usd: becauseOfUse },
+    omitted: { spent_usd: changesConstantly },
     defaults: { hard_stop: false },
     resetBody: { monthly_usd: null, hard_stop: false },
   },
@@ -59,30 +59,30 @@ output "ci_key" {
 }`,
     notes: {
       expires_at:
-        'When the key stops working, for example `2027-01-01T00:00:00Z`. The default is the time at which the key of the provider expires.',
+        'When the key stops working, for example `2027-01-01T00:00:00Z`. The default is the expiry time of the provider’s key.',
     },
-    omitted: { last_used_at: becauseOfUse },
+    omitted: { last_used_at: changesConstantly },
     sensitive: ['secret'],
     equivalent: { expires_at: sameInstant },
   },
   {
     name: 'webhook',
     noun: 'webhook',
-    description: `A URL that receives events of a project. The state contains the secret that verifies its signatures. ${needsAdmin}`,
+    description: `A URL that receives events of a project. The state contains the secret for verifying its signatures. ${needsAdmin}`,
     routes: 'webhook',
     example: `resource "slipway_webhook" "example" {
   url         = "https://hooks.example.com/slipway"
   event_types = ["vm.running", "operation.*"]
 }`,
     notes: {
-      url: 'It receives the events by POST.',
+      url: 'Events are sent to this URL by POST.',
       event_types:
         'The types of the events to send, for example `vm.running` or `operation.*`. If the set is empty, all events are sent.',
-      state: 'A webhook that is `paused` receives no events.',
+      state: 'A `paused` webhook does not receive events.',
     },
     omitted: {
-      failing_since: 'It changes with deliveries, so plans would find differences.',
-      next_attempt_at: 'It changes with deliveries, so plans would find differences.',
+      failing_since: 'The value changes with deliveries, so plans would show differences.',
+      next_attempt_at: 'The value changes with deliveries, so plans would show differences.',
     },
     fixed: ['secret'],
     sensitive: ['secret'],

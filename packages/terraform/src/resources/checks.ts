@@ -1,7 +1,9 @@
 import type { Problem } from '../engine/diagnostics.ts'
 import { unknown, type Values } from '../values/types.ts'
 
-/** Checks that a configuration has exactly one of these attributes. An attribute that is not known yet may be null. */
+/**
+ * Checks that a configuration has exactly one of these attributes. A value that is still unknown may be null.
+ */
 export function exactlyOneOf(noun: string, names: string[]) {
   return (config: Values): Problem[] => {
     const given = names.filter((name) => (config[name] ?? null) !== null)

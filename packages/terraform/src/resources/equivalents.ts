@@ -1,7 +1,7 @@
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import type { Value } from '../values/types.ts'
 
-/** Comparisons of texts that are written differently and mean the same. */
+/** Returns whether two strings mean the same, even if they are written differently. */
 type Comparison = (left: Value, right: Value) => boolean
 
 const by =

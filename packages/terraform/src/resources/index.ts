@@ -9,14 +9,14 @@ import { vm } from './vm.ts'
 
 const rows: ResourceRow[] = [vm, ...instanceRows, ...storageRows, ...networkRows, ...accountRows]
 
-/** All resources whose routes the contract has. */
+/** All resources whose routes are in the contract. */
 export const resources = rows.filter(isInContract).map(defineResource)
 
 const catalogue = [
   {
     name: 'offers',
     list: 'offerList' as const,
-    description: 'Every VM type in every location, with price, stock and quota. The cheapest comes first.',
+    description: 'Every VM type in every location, with price, stock and quota, sorted by price.',
     example: `data "slipway_offers" "example" {
   gpu_model = "a100"
   available = true

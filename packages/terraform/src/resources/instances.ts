@@ -40,7 +40,7 @@ export const instanceRows: ResourceRow[] = [
 }`,
     notes: {
       location: 'The location of all members.',
-      members: 'The members in the order of their numbers.',
+      members: 'The members, sorted by number.',
     },
     fixed: ['location'],
     defaults: {

@@ -69,12 +69,14 @@ resource "slipway_firewall_rule" "example" {
     fixed: ['address', 'type'],
     defaults: { labels: {} },
     checkConfig: exactlyOneOf('address', ['location', 'vm_id']),
-    beforeDelete: takeFromVm,
+    beforeDelete: unassign,
   },
 ]
 
-/** The service does not delete an address that a VM has: the VM first gets a dynamic one, or its own deletion ends. */
-async function takeFromVm({ session, prior, call }: Pick<Change, 'session' | 'prior' | 'call'>) {
+/**
+ * Unassigns the address before its deletion, as the service requires. Ignores an error if its VM has changed.
+ */
+async function unassign({ session, prior, call }: Pick<Change, 'session' | 'prior' | 'call'>) {
   const params = { project_id: projectOf(session, prior.project_id), address_id: String(prior.id) }
   const holder = async () => ((await session.call('addressGet', { params })) as Values).vm_id
   const vm_id = await holder()

@@ -5,7 +5,7 @@ import { gibOf, sameSize } from './equivalents.ts'
 
 const annotations = { labels: {}, description: '', deletion_protection: false }
 
-/** Without the last digits that a product of decimals has by chance. */
+/** Removes the rounding error of a floating-point product. */
 const roundUsd = (usd: number) => Number(usd.toFixed(8))
 
 export const storageRows: ResourceRow[] = [
@@ -19,7 +19,7 @@ export const storageRows: ResourceRow[] = [
   size     = "500GiB"
   location = "us-east1-a"
 }`,
-    notes: { attached_to: 'The VMs that have the disk.' },
+    notes: { attached_to: 'The VMs that the disk is attached to.' },
     fixed: ['serial_number'],
     related: ['attached_to'],
     local: {
@@ -41,7 +41,7 @@ export const storageRows: ResourceRow[] = [
         typeof size === 'string' ? gibOf(size) : 0,
       )
       if (!from || !to || to >= from) return {}
-      const detail = `A disk cannot become smaller: it has ${String(prior.size)}, and the configuration says ${String(planned.size)}.`
+      const detail = `The disk has ${String(prior.size)}, but the configuration specifies ${String(planned.size)}. A disk can only grow.`
       return { problems: [{ summary: 'The disk cannot shrink', detail, attribute: 'size' }] }
     },
   },
@@ -67,7 +67,7 @@ resource "slipway_snapshot" "example" {
   {
     name: 'custom_image',
     noun: 'custom image',
-    description: 'An image of your own, created from a VM, a disk or a snapshot.',
+    description: 'An image that is created from a VM, a disk or a snapshot.',
     routes: 'customImage',
     example: `resource "slipway_vm" "source" {
   name           = "golden"

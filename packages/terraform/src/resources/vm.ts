@@ -39,16 +39,16 @@ output "usd_per_hour" {
   value = slipway_vm.example.usd_per_hour
 }`,
   notes: {
-    type: 'Another type of the same family needs `allow_stopping`; another family replaces the VM.',
-    disks: 'The attached data disks, besides those of `new_disks`. A change attaches and detaches disks.',
+    type: 'A change within the family needs `allow_stopping`. A change to another family replaces the VM.',
+    disks: 'The attached data disks, except those of `new_disks`. A change attaches and detaches disks.',
     public_address_id:
-      'A change assigns the new address in place; a VM that has it then gets a dynamic one. If the argument is removed, the VM gets a dynamic address. Open connections to the replaced address end. An address that was not assigned with this argument stays as it is.',
-    public_ip: '`dynamic`, the default, gives the VM a public address; `none` gives it none.',
+      'A change assigns the new address in place. If another VM has the new address, that VM gets a dynamic address. If the argument is removed, this VM gets a dynamic address. Open connections to the replaced address are closed. An address that was not assigned with this argument is not changed.',
+    public_ip: '`dynamic`, the default, gives the VM a public address; `none` does not.',
     on_expiry: 'What happens when the TTL ends. The default is `stop`.',
     ttl_seconds: 'The TTL of a VM can be changed, but not removed.',
   },
   omitted: { cost_usd: 'The cost grows every second, so every plan would show a difference.' },
-  // The public address and the host keys belong to the life of the VM, but a start can bring a new address.
+  // The host keys and the public address are not fixed, because a start can change the address.
   fixed: [
     'placed_location',
     'virtualization_features',
@@ -89,6 +89,7 @@ output "usd_per_hour" {
     return {
       placed_location: record.location!,
       public_ip: address?.address ? 'dynamic' : 'none',
+      // Another resource may have assigned the address, so it is tracked only if it is configured.
       public_address_id: isSet(known.public_address_id) ? reservedAddressOf(record) : null,
       subnet_id: network?.subnet ?? null,
       os_disk_size: disksOf(record).find(({ attachment_type }) => attachment_type === 'os')?.size ?? null,
@@ -109,20 +110,20 @@ interface Network {
 }
 const networkOf = (record: Values) => (record.network_interfaces as unknown as Network[])[0]
 
-/** The id of the reserved address that a VM has; null if it has none. */
+/** Returns the id of the VM's reserved address, or null if it has none. */
 function reservedAddressOf(record: Values): string | null {
   const address = networkOf(record)?.ips[0]?.public_ipv4
   return address?.type === 'static' ? address.id : null
 }
 
-/** The entry of the configuration for a disk, written as the configuration has it. */
+/** Returns the configuration entry of a disk, spelled as in the current configuration. */
 function diskEntry(disk_id: string, mode: string, known: Values): Value {
   const entries = Array.isArray(known.disks) ? (known.disks as Values[]) : []
   const same = entries.find((entry) => entry.disk_id === disk_id && (entry.mode ?? 'read-write') === mode)
   return same ?? { disk_id, mode, attachment_type: null }
 }
 
-/** Disks that were created with the VM are named after it and numbered, and the request does not list them. */
+/** Disks that were created with the VM are named after it, and are not listed in the request. */
 function newDiskIds(record: Values, request: Values): string[] {
   const listed = Array.isArray(request.disks) ? (request.disks as Values[]).map(({ disk_id }) => disk_id) : []
   const prefix = `${String(request.name)}-disk-`
@@ -131,13 +132,12 @@ function newDiskIds(record: Values, request: Values): string[] {
     .map(({ id }) => id)
 }
 
-/** An address is known to the provider only if the configuration names it: another resource may have assigned it. */
 const isSet = (value: Value | undefined) => (value ?? null) !== null
 
 function addressProblems({ public_address_id, public_ip }: Values): Problem[] {
-  const isCertain = (value: Value | undefined) => isSet(value) && value !== unknown
-  if (!isCertain(public_address_id) || !isCertain(public_ip)) return []
-  const detail = 'public_ip must be absent if public_address_id is set.'
+  const isKnownAndSet = (value: Value | undefined) => isSet(value) && value !== unknown
+  if (!isKnownAndSet(public_address_id) || !isKnownAndSet(public_ip)) return []
+  const detail = 'public_ip must not be set if public_address_id is set.'
   return [{ summary: 'Invalid VM', detail, attribute: 'public_ip' }]
 }
 
@@ -186,14 +186,14 @@ async function change(all: Change): Promise<void> {
 }
 
 /**
- * Assigns the wanted address, or takes the previous one from the VM. In the same apply, another VM can take the previous
- * address: it must not be taken from that VM.
+ * Assigns the wanted address, or unassigns the previous one from the VM. In the same apply, another VM may
+ * have got the previous address; it must not be unassigned from that VM.
  */
 async function changeAddress({ session, prior, planned, call }: Change): Promise<void> {
   const vm_id = String(prior.id)
   const read = { params: { project_id: projectOf(session, prior.project_id), vm_id } }
-  const present = async () => reservedAddressOf((await session.call('vmGet', read)) as Values)
-  const before = await present()
+  const current = async () => reservedAddressOf((await session.call('vmGet', read)) as Values)
+  const before = await current()
   const wanted = planned.public_address_id ?? null
   if (wanted !== null) {
     const params = { address_id: String(wanted) }
@@ -204,7 +204,7 @@ async function changeAddress({ session, prior, planned, call }: Change): Promise
   try {
     await call('addressUnassign', { params: { address_id: String(before) }, query: { vm_id } })
   } catch (error) {
-    if ((await present()) === before) throw error
+    if ((await current()) === before) throw error
   }
 }
 
@@ -222,7 +222,7 @@ async function changeDisks(prior: Values, planned: Values, call: Change['call'])
   if (attach.length > 0) await call('vmAttachDisks', { body: { attach_disks: attach } })
 }
 
-/** A selection strategy other than `on_demand` is for creations only, so a change to it needs no call. */
+/** A selection strategy other than `on_demand` applies only to creations, so changing to it needs no call. */
 async function changeReservation(
   { reservation_specification: wanted }: Values,
   call: Change['call'],

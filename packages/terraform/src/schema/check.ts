@@ -3,8 +3,8 @@ import { isValues, unknown, type Value } from '../values/types.ts'
 import { type ContractSchema, membersOf, withoutNull } from './from-contract.ts'
 
 /**
- * Compares a configured value with the schema of the contract, so that a mistake is found by `terraform plan`. Returns
- * what is wrong, in words, or undefined. Values that are not known yet pass.
+ * Checks a configured value against the contract's schema, so that `terraform plan` finds mistakes. Returns a
+ * description of the problem, or undefined. Unknown values are accepted.
  */
 export function problemOf(value: Value, given: ContractSchema): string | undefined {
   if (value === null || value === unknown) return undefined
@@ -73,10 +73,10 @@ function expected({ format, pattern }: ContractSchema): string | undefined {
 }
 
 function sizeProblem(size: number, schema: ContractSchema, unit: string): string | undefined {
-  const least = unit === 'items' ? schema.minItems : schema.minLength
-  const most = unit === 'items' ? schema.maxItems : schema.maxLength
-  if (least !== undefined && size < least) return `It has ${size} ${unit}. The minimum is ${least}.`
-  if (most !== undefined && size > most) return `It has ${size} ${unit}. The maximum is ${most}.`
+  const minimum = unit === 'items' ? schema.minItems : schema.minLength
+  const maximum = unit === 'items' ? schema.maxItems : schema.maxLength
+  if (minimum !== undefined && size < minimum) return `It has ${size} ${unit}. The minimum is ${minimum}.`
+  if (maximum !== undefined && size > maximum) return `It has ${size} ${unit}. The maximum is ${maximum}.`
   return undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Attribute, ValueType } from '../values/types.ts'
 
-/** A schema of the contract, as far as attributes are derived from it. It is a JSON schema. */
+/** The parts of a JSON schema of the contract from which attributes are derived. */
 export interface ContractSchema {
   type?: string
   description?: string
@@ -23,10 +23,12 @@ export interface ContractSchema {
   propertyNames?: ContractSchema
 }
 
-/** Lists whose order matters: the service numbers what it makes from them. All other lists of a request are sets. */
+/**
+ * Lists whose order matters, because the service numbers their items. All other lists in requests are sets.
+ */
 const orderedLists = ['new_disks']
 
-/** Describes a member of a request. Members of nested objects are required or optional as in the contract. */
+/** Creates the attribute for a request field. Nested fields are required or optional as in the contract. */
 export function inputAttribute(
   name: string,
   schema: ContractSchema,
@@ -35,7 +37,7 @@ export function inputAttribute(
   return { name, description: describe(schema), type: typeFrom(name, schema, 'input'), ...facts }
 }
 
-/** Describes a member of a response. */
+/** Creates the attribute for a response field. */
 export function outputAttribute(name: string, schema: ContractSchema): Attribute {
   const type = typeFrom(name, schema, 'output')
   return { name, description: describe(schema), type, use: 'output', isComputed: true }
@@ -74,7 +76,7 @@ function scalar(schema: ContractSchema, name: string): ValueType {
   throw new Error(`No Terraform type for ${name}: ${JSON.stringify(schema)}`)
 }
 
-/** The members of an object, or of all alternatives of a union of objects. */
+/** Returns the fields of an object, or of all alternatives of a union of objects. */
 export function membersOf(schema: ContractSchema): Record<string, ContractSchema> {
   return schema.properties ?? Object.assign({}, ...(schema.anyOf ?? []).map(membersOf))
 }
@@ -82,7 +84,7 @@ export function membersOf(schema: ContractSchema): Record<string, ContractSchema
 const isObject = (schema: ContractSchema): boolean =>
   schema.properties !== undefined || (schema.anyOf?.every(isObject) ?? false)
 
-/** The schema of a value that may be null: Terraform's values can always be null. */
+/** Returns the schema without its null alternative, because Terraform's values can always be null. */
 export function withoutNull(schema: ContractSchema): ContractSchema {
   const choices = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
   if (choices.length !== 1) return schema
@@ -98,7 +100,7 @@ function describe(schema: ContractSchema): string {
     minimum,
     maximum,
   } = withoutNull(schema)
-  // The contract's own words for every id are about letter case.
+  // The contract's description of ids is only about letter case, so it is replaced.
   const description = format === 'uuid' && given.startsWith('Requests may use') ? 'A UUID.' : given
   const choices = values ? `Supported values: ${values.map((value) => `\`${value}\``).join(', ')}.` : ''
   const only = typeof constant === 'string' ? `Supported value: \`${constant}\`.` : ''

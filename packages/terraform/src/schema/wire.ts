@@ -4,7 +4,7 @@ import type { Attribute } from '../values/types.ts'
 const markdown = 1
 const nestings = { single: 1, list: 2, set: 3 }
 
-/** A schema as Terraform reads it. */
+/** Converts a schema to Terraform's format. */
 export function wireSchema(attributes: Attribute[], description: string): object {
   return {
     version: 0,

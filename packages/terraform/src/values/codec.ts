@@ -15,7 +15,10 @@ export interface DynamicValue {
   json?: Uint8Array
 }
 
-/** Reads the values of all attributes; null if there is no object, as in the state before a creation. */
+/**
+ * Decodes the values of all attributes. Returns null if there is no object, as in the state before a
+ * creation.
+ */
 export function decodeState(given: DynamicValue | null, attributes: Attribute[]): Values | null {
   if (!given) return null
   const raw = given.msgpack?.length ? decode(given.msgpack) : parseJson(given.json)
@@ -26,7 +29,7 @@ export function encodeState(values: Values | null, attributes: Attribute[]): Dyn
   return { msgpack: encode(toWire(values, stateType(attributes))) }
 }
 
-/** Reads a state that may be from another version of the provider: attributes that no longer exist are dropped. */
+/** Decodes a state, possibly from another version of the provider. Drops attributes that no longer exist. */
 export function decodeJsonState(json: Uint8Array, attributes: Attribute[]): Values | null {
   return fromWire(parseJson(json), stateType(attributes)) as Values | null
 }
@@ -37,7 +40,7 @@ const parseJson = (json: Uint8Array | undefined): unknown =>
 function fromWire(raw: unknown, type: ValueType): Value {
   if (raw === null || raw === undefined) return null
   if (raw instanceof ExtData) return unknown
-  // Terraform sends a number that no float holds exactly as its decimal digits.
+  // Terraform sends a number as decimal digits if a float cannot represent it exactly.
   if (type === 'number') return Number(raw)
   if (typeof type === 'string') return raw as Value
   if ('object' in type) {
@@ -60,7 +63,7 @@ function fromWire(raw: unknown, type: ValueType): Value {
 function toWire(value: Value | undefined, type: ValueType): unknown {
   if (value === null || value === undefined) return null
   if (value === unknown) return new ExtData(0, new Uint8Array([0]))
-  // A float would not be equal to the decimal number of the configuration: 0.1 is sent as its digits.
+  // A fraction is sent as decimal digits, because a float would not equal the configured number (0.1).
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value : String(value)
   if (typeof type === 'string') return value
   if ('object' in type) {
@@ -77,7 +80,7 @@ function toWire(value: Value | undefined, type: ValueType): unknown {
   return (value as Value[]).map((each) => toWire(each, item))
 }
 
-/** The type in Terraform's own notation, as schemas carry it. */
+/** Returns the type in Terraform's notation. */
 export function ctyType(type: ValueType): unknown {
   if (typeof type === 'string') return type
   const [[kind, inner]] = Object.entries(type) as [[string, ValueType | Record<string, ValueType>]]
@@ -89,7 +92,7 @@ export function ctyType(type: ValueType): unknown {
   return [kind, ctyType(inner as ValueType)]
 }
 
-/** Returns whether two values are the same. The order of a set, and members that are not set, do not matter. */
+/** Returns whether two values are the same. Ignores the order of items, and fields that are not set. */
 export function isSame(left: Value, right: Value): boolean {
   return canonical(left) === canonical(right)
 }

@@ -1,4 +1,4 @@
-/** A value that Terraform does not know before the apply. */
+/** A value that is not known before the apply. */
 export const unknown = Symbol('unknown')
 
 export type Value = null | string | number | boolean | typeof unknown | Value[] | Values
@@ -19,10 +19,10 @@ export type ValueType =
 /** An attribute of a resource, a data source or the provider. */
 export interface Attribute {
   name: string
-  /** The type, or the attributes of a nested object, of a list or of a set of them. */
+  /** The type, or the attributes of a nested object or of a list or set of objects. */
   type: ValueType | { nesting: 'single' | 'list' | 'set'; attributes: Attribute[] }
   description: string
-  /** A configuration must set it, can set it, or cannot. */
+  /** Whether a configuration must set it, can set it, or cannot set it. */
   use: 'required' | 'optional' | 'output'
   /** The provider sets it if the configuration does not. Always true for outputs. */
   isComputed: boolean

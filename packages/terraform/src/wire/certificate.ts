@@ -1,9 +1,9 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
 /**
- * A new key and a self-signed certificate for `localhost`. They protect the connection between Terraform and one run of
- * the provider, and are never written to a file. Node can sign, but has no function that builds a certificate, so the
- * few DER structures of one are built here.
+ * Creates a new key and a self-signed certificate for `localhost`. They protect the connection between
+ * Terraform and one run of the provider, and are never written to a file. Node cannot create certificates, so
+ * the few DER structures are built here.
  */
 export function createCertificate(): { keyPem: string; certificateDer: Buffer; certificatePem: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
@@ -21,9 +21,9 @@ export function createCertificate(): { keyPem: string; certificateDer: Buffer; c
     element(
       0xa3,
       sequence(
-        extension('551d13', sequence(element(0x01, Buffer.from([0xff])))), // basic constraints: it is its own authority
+        extension('551d13', sequence(element(0x01, Buffer.from([0xff])))), // basic constraints: is a CA
         extension('551d0f', element(0x03, Buffer.from([2, 0x84]))), // key usage: sign data and certificates
-        extension('551d25', sequence(oid('2b06010505070301'), oid('2b06010505070302'))), // for both ends of TLS
+        extension('551d25', sequence(oid('2b06010505070301'), oid('2b06010505070302'))), // TLS server and client
         extension('551d11', sequence(element(0x82, Buffer.from('localhost')))), // alternative name
       ),
     ),
@@ -55,6 +55,6 @@ const oid = (hex: string) => element(0x06, Buffer.from(hex, 'hex'))
 const utf8 = (text: string) => element(0x0c, Buffer.from(text))
 const bits = (bytes: Buffer) => element(0x03, Buffer.from([0]), bytes)
 const extension = (id: string, value: Buffer) => sequence(oid(id), element(0x04, value))
-/** Years after 2049 need another form; these certificates live for a month. */
+/** Years after 2049 need another format, but these certificates are valid for only a month. */
 const time = (at: number) =>
   element(0x17, Buffer.from(`${new Date(at).toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`))

@@ -1,8 +1,8 @@
 import { fromJSON, type PackageDefinition } from '@grpc/proto-loader'
 
 /**
- * The messages of Terraform's plugin protocol 6, as far as this provider sends or reads them: the number, type and name
- * of each field. Terraform skips fields and answers that it does not get.
+ * The messages of Terraform's plugin protocol 6 that this provider uses, with the number, type and name of
+ * each field. Other fields and calls of the protocol are optional.
  */
 type Field = [id: number, type: string, name: string, rule?: 'repeated' | 'map']
 
@@ -99,7 +99,7 @@ const messages: Record<string, Field[]> = {
   StopProviderResponse: [[1, 'string', 'Error']],
 }
 
-/** For each call of Terraform: the message that it sends and the one that it expects. */
+/** The request and response messages of each Terraform call. */
 const calls = {
   GetProviderSchema: ['Empty', 'GetProviderSchemaResponse'],
   ValidateProviderConfig: ['ConfigRequest', 'DiagnosticsSecond'],
@@ -126,7 +126,7 @@ const descriptor = {
         },
       },
     },
-    // Terraform ends a provider through this service of its plugin library.
+    // Terraform stops a provider through this service of its plugin library.
     plugin: {
       nested: {
         Nothing: { fields: {} },

@@ -2,7 +2,7 @@ import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } f
 import { createCertificate } from './certificate.ts'
 import { type CallName, controllerService, providerService } from './messages.ts'
 
-/** Terraform sets this variable for every provider, so that a provider can say that it is not a program for people. */
+/** Terraform sets this variable, so that a provider can detect that a user started it directly. */
 const cookie = [
   'TF_PLUGIN_MAGIC_COOKIE',
   'd602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2',
@@ -12,16 +12,16 @@ const protocol = { core: 1, plugin: 6 }
 export type Handlers = Record<CallName, (request: never) => Promise<object>>
 
 /**
- * Serves Terraform's calls until it ends the provider. Terraform reads one line from standard output: protocol versions,
- * address, and the certificate to expect. Only the caller that has the key of `PLUGIN_CLIENT_CERT` can connect, which is
- * the process that started this one.
+ * Serves Terraform's calls until Terraform stops the provider. Terraform reads one line from standard output,
+ * with the protocol versions, the address and the certificate to expect. Only the process that started this
+ * one can connect, because it has the key for `PLUGIN_CLIENT_CERT`.
  */
 export async function servePlugin(handlers: Handlers, env: NodeJS.ProcessEnv): Promise<void> {
   const { PLUGIN_CLIENT_CERT: clientCertificate, PLUGIN_PROTOCOL_VERSIONS: versions = '6' } = env
   if (env[cookie[0]] !== cookie[1] || !clientCertificate)
-    return refuse('This program is a Terraform provider. Terraform starts it; see docs/guides/terraform.md.')
+    return fail('This program is a Terraform provider. Terraform starts it; see docs/guides/terraform.md.')
   if (!versions.split(',').includes(String(protocol.plugin)))
-    return refuse('This provider needs Terraform 1.0 or later (plugin protocol 6).')
+    return fail('This provider needs Terraform 1.0 or later (plugin protocol 6).')
 
   const { keyPem, certificateDer, certificatePem } = createCertificate()
   const credentials = ServerCredentials.createSsl(
@@ -40,13 +40,14 @@ export async function servePlugin(handlers: Handlers, env: NodeJS.ProcessEnv): P
     server.bindAsync('127.0.0.1:0', credentials, (error, bound) => (error ? reject(error) : resolve(bound)))
   })
   const certificate = certificateDer.toString('base64').replace(/=+$/, '')
-  // Ctrl-C reaches the whole process group. Terraform then calls StopProvider and waits for the current calls.
+  // Ctrl-C reaches the whole process group. Terraform then calls StopProvider and waits for the current
+  // calls.
   process.on('SIGINT', () => {})
   endWithParent()
   process.stdout.write(`${protocol.core}|${protocol.plugin}|tcp|127.0.0.1:${port}|grpc|${certificate}\n`)
 }
 
-/** Ends this process soon after Terraform was killed, because no call will end it then. */
+/** Ends this process soon after Terraform was killed, because Terraform can no longer stop it. */
 function endWithParent(): void {
   const parent = process.ppid
   setInterval(() => process.ppid === parent || process.exit(1), 2_000).unref()
@@ -65,7 +66,7 @@ function unaryCalls(handlers: Record<string, (request: never) => Promise<object>
   return Object.fromEntries(entries)
 }
 
-function refuse(message: string): void {
+function fail(message: string): void {
   process.stderr.write(`${message}\n`)
   process.exitCode = 1
 }
