@@ -112,7 +112,7 @@ test.each([
   const server = await start()
   await requestUntilDropped()
   server.signal('SIGTERM')
-  await eventually(() => server.isOver, 20_000)
+  await eventually(() => server.hasExited, 20_000)
   server.resumeReading()
   expect((await server.ended()).code).toBe(0)
 })

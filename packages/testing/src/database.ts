@@ -16,8 +16,8 @@ export interface TestDatabase {
 }
 
 /**
- * A new database, cloned from the migrated template by copying its files, which is ten times faster than through the
- * log.
+ * Creates a database by copying the files of the migrated template, which is ten times faster than copying
+ * through the write-ahead log.
  */
 export async function createDatabase(): Promise<TestDatabase> {
   const base = inject('postgresUrl')
@@ -30,7 +30,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** A database without a schema and a connection to it, until the end of the test. */
+/** Creates a database without a schema, with a connection to it. Both exist until the end of the test. */
 export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {
   const base = inject('postgresUrl')
   const name = `test_${randomBytes(6).toString('hex')}`
@@ -72,7 +72,7 @@ export async function query<Row = Record<string, unknown>>(
   values: unknown[] = [],
 ): Promise<Row[]> {
   const client = new pg.Client(database)
-  // If the connection breaks, its pending queries fail, too.
+  // If the connection breaks, the pending query fails, which is enough.
   client.on('error', () => {})
   try {
     await client.connect()

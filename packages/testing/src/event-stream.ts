@@ -5,9 +5,9 @@ import { onTestFinished } from 'vitest'
 export interface StreamClient {
   events: Event[]
   ids: string[]
-  /** Frames that are not events: comments, and the one with the position where the stream begins. */
+  /** The number of frames that are not events: comments, and the frame with the starting position. */
   comments: number
-  /** The next matching event, starting from the first one that was not yet taken. */
+  /** Returns the next matching event after those that were already returned or skipped. */
   next(fits?: (event: Event) => boolean): Promise<Event>
   closed: Promise<void>
   isClosed: boolean
@@ -34,17 +34,17 @@ export async function openStream(url: string, projectId: string, options: Option
   })
   outgoing.on('error', () => {})
   outgoing.end()
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve, reject) =>
+  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) =>
     outgoing.on('response', resolve).on('error', reject),
   )
-  answer.setEncoding('utf8')
-  answer.on('error', () => {})
-  if (answer.statusCode !== 200) {
+  response.setEncoding('utf8')
+  response.on('error', () => {})
+  if (response.statusCode !== 200) {
     let body = ''
-    for await (const part of answer) body += part
-    throw new Error(`${answer.statusCode} ${body}`)
+    for await (const part of response) body += part
+    throw new Error(`${response.statusCode} ${body}`)
   }
-  if (answer.headers['content-type'] !== 'text/event-stream') throw new Error('this is no stream')
+  if (response.headers['content-type'] !== 'text/event-stream') throw new Error('not an event stream')
   let rest = ''
   let wake = () => {}
   let taken = 0
@@ -54,7 +54,7 @@ export async function openStream(url: string, projectId: string, options: Option
     comments: 0,
     isClosed: false,
     closed: new Promise((resolve) =>
-      answer.on('close', () => {
+      response.on('close', () => {
         client.isClosed = true
         wake()
         resolve()
@@ -74,7 +74,7 @@ export async function openStream(url: string, projectId: string, options: Option
     },
     close: () => outgoing.destroy(),
   }
-  answer.on('data', (text: string) => {
+  response.on('data', (text: string) => {
     const frames = (rest + text).split('\n\n')
     rest = frames.pop()!
     for (const frame of frames) {

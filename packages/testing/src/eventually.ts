@@ -1,4 +1,4 @@
-/** Repeats `probe` until it returns something. The limit is reached only on failure, even on a busy machine. */
+/** Repeats `probe` until it returns a truthy value. The limit is long enough for a busy machine. */
 export async function eventually<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
   withinMs = 60_000,
@@ -7,7 +7,7 @@ export async function eventually<T>(
   for (;;) {
     const found = await probe()
     if (found) return found
-    if (performance.now() > until) throw new Error(`it did not happen within ${withinMs} ms`)
+    if (performance.now() > until) throw new Error(`the condition was not met within ${withinMs} ms`)
     await new Promise((resolve) => setTimeout(resolve, 15))
   }
 }

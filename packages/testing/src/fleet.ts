@@ -5,13 +5,13 @@ import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
 import { applyChangedReports, findChangedReports } from '@slipway/server/reconcile/host-reports.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
-/** The configuration of a start without a file and without environment variables. */
+/** Returns the configuration of a server that is started without a file and environment variables. */
 export const defaultConfig = (...flags: string[]) =>
   loadConfig(flags, {}, () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })
   })
 
-/** Adds a separate location, so that the tests of a file do not affect each other. */
+/** Adds a new location, so that the tests of a file do not affect each other. */
 export async function addLocation(database: Database, storage: 'shared' | 'local' = 'shared') {
   const name = `test-${uuid().slice(-12)}-a`
   await database.transaction((tx) =>
@@ -30,7 +30,9 @@ export const gpuReport = (index: number, more: Partial<GpuReport> = {}): GpuRepo
   ...more,
 })
 
-/** A report of a host with cores and memory for all of its GPUs, which alternate between two NUMA nodes. */
+/**
+ * Returns a report of a host that has enough cores and memory for all its GPUs, which are on two NUMA nodes.
+ */
 export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostReport => ({
   name,
   cpuCores: 192,

@@ -2,7 +2,7 @@ import { Database, type Tx } from '@slipway/server/postgres/database.ts'
 import { stampEvents } from '@slipway/server/store/events/events.ts'
 import { databaseUrlOf } from './launcher.ts'
 
-/** Opens the database of a running server for these rows. */
+/** Opens the database of a running server. */
 export const openStore = (dataDir: string): Database =>
   new Database({ url: databaseUrlOf(dataDir), poolSize: 2, onError: () => {} })
 
@@ -11,29 +11,30 @@ export const fullSize = { vms: 1_000_000, hosts: 20_000, operations: 10_000_000,
 
 export interface Growth {
   vms: number
-  /** The offset of their numbers, names and MAC addresses. */
+  /** An offset for the numbers of the VMs, which are part of names and MAC addresses. */
   after: number
   /** Finished operations and stamped events, distributed over the new VMs. */
   operations: number
   events: number
   location: string
-  /** The projects of the VMs. Their subnets have room. */
+  /** The projects of the VMs. Their subnets must have enough free addresses. */
   projectIds: string[]
-  /** A running VM and one that is shut off, created by the service itself, which are copied. */
+  /** The VMs to copy, which the service created: one is running, the other is shut off. */
   templates: { running: string; shutOff: string }
 }
 
-/** The number of claimed GPUs of a host's eight; the others are free for the measurement. */
+/** How many of a host's eight GPUs are claimed; the others stay free for the measurement. */
 const claimedPerHost = 4
 
 /**
- * Adds VMs with their dependent rows (claims, engine objects, meters, quotas) and their history (operations, events),
- * as if the service had created them: every invariant of the database holds afterwards. It runs in one transaction, as
- * a superuser. Rows are copies of the templates' rows with other keys, so that a new column needs no change here.
+ * Adds VMs with their dependent rows (claims, engine objects, meters, quotas) and their history (operations,
+ * events), as if the service had created them. All invariants of the database hold afterwards. Runs in one
+ * transaction, as a superuser. Rows are copies of the templates' rows with other keys, so that a new column
+ * needs no change here.
  */
 export async function growRows(database: Database, growth: Growth): Promise<void> {
   const { templates, location, projectIds } = growth
-  // The template's event must already have its position.
+  // The template's event must have a position before it is copied.
   await stampEvents(database, true)
   await database.transaction(async (tx) => {
     const run = (text: string, values?: unknown[]) => tx.query({ text, ...(values && { values }) })
@@ -43,12 +44,13 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       'synchronous_commit = off',
       `work_mem = '256MB'`,
       `maintenance_work_mem = '1GB'`,
-      // The planner does not know the length of a series, and a nested loop over a million rows would not end.
+      // The planner cannot estimate the length of a series, and a nested loop over a million rows takes too
+      // long.
       'enable_nestloop = off',
     ])
       await run(`SET LOCAL ${setting}`)
-    // Foreign keys and triggers are checked row by row. They are disabled, because the copied rows are consistent with
-    // the existing ones.
+    // Foreign keys and triggers are slow, because they run for each row. They can be disabled, because the
+    // copied rows are consistent.
     await run('SET LOCAL session_replication_role = replica')
     await run(plan, [projectIds, location, growth.vms, claimedPerHost, growth.after, templates.running])
     await run('CREATE INDEX ON grown_vms (n)')
@@ -71,8 +73,8 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       bySeries(growth.operations),
       operationColumns(growth.operations),
     )
-    // Uses the shortest template, so that later events of the service do not fit into the free space of each page. In a
-    // database that has grown by itself, that space is used up.
+    // Copies the shortest event, so that the service's later events do not fit into the free space of each
+    // page. In a database with real history, there is no such free space.
     await copyRows(
       tx,
       'events',
@@ -82,7 +84,7 @@ export async function growRows(database: Database, growth: Growth): Promise<void
     )
     await restore()
     await run('UPDATE event_counter SET last_position = last_position + $1', [growth.events])
-    // The counts that triggers maintain are left to the triggers.
+    // Triggers are enabled again, so that they update their counts.
     await run('SET LOCAL session_replication_role = origin')
     await run(claims)
     const isMeter = `t.resource_id = '${templates.running}' AND upper_inf(t.period)`
@@ -93,8 +95,8 @@ export async function growRows(database: Database, growth: Growth): Promise<void
 }
 
 /**
- * Building an index from all rows at once takes a fraction of the time. Returns the statements that recreate the
- * indexes.
+ * Drops indexes, because building an index after all rows are inserted is much faster. Returns a function
+ * that creates them again.
  */
 async function dropIndexes(tx: Tx, tables: string[]): Promise<() => Promise<void>> {
   const { rows } = await tx.query({
@@ -110,8 +112,8 @@ async function dropIndexes(tx: Tx, tables: string[]): Promise<() => Promise<void
 }
 
 /**
- * The new VMs, one for each GPU to be claimed and the rest shut off, each in one of the subnets. Counts are separate
- * from the rows that they count, so that the join is a hash join.
+ * The new VMs: a running VM for each GPU to be claimed, and the rest shut off, distributed over the subnets.
+ * Counts are in subqueries, so that the planner can use a hash join.
  */
 const plan = `
   CREATE TEMP TABLE grown_vms ON COMMIT DROP AS
@@ -170,7 +172,7 @@ const engineColumns = {
   spec: `jsonb_set(replace(t.spec::text, t.id::text, g.id::text)::jsonb, '{network,publicAddress}', '""')`,
 }
 
-/** One per second until a minute ago. */
+/** One operation per second, until a minute ago. */
 const operationColumns = (count: number) => ({
   id: `uuidv7((g.i - ${count} - 60) * interval '1 second')`,
   project_id: 'g.project_id',
@@ -199,14 +201,17 @@ const meterColumns = {
 
 const claims = `UPDATE gpus SET state = 'claimed', vm_id = g.id FROM grown_vms g WHERE gpus.id = g.gpu_id`
 
-/** Sorted by the GPUs of the template's type; a stopped VM counts only as a VM. */
+/** Adds the VMs and the GPUs of running VMs to the quotas; a stopped VM uses no GPU quota. */
 const quotas = `
   UPDATE quotas q SET used = q.used + CASE q.name WHEN 'vms' THEN g.vms ELSE g.running * t.gpu_count END
   FROM vms t, (SELECT project_id, count(*) AS vms, count(*) FILTER (WHERE is_running) AS running
                FROM grown_vms GROUP BY project_id) g
   WHERE t.id = $1 AND q.project_id = g.project_id AND q.name IN ('vms', t.family || '_gpus')`
 
-/** Copies the template's row for each row of the source, with these columns changed. Generated columns are left out. */
+/**
+ * Copies the template's row for each row of the source, with these columns changed. Generated columns are
+ * left out.
+ */
 async function copyRows(
   tx: Tx,
   table: string,

@@ -10,15 +10,15 @@ import type { Credentials } from './launcher.ts'
 import { twoLocations } from './real-server.ts'
 
 export interface InProcessServer extends Credentials {
-  /** The folder with credentials.json, named as clients look for it in their working folder. */
+  /** The folder with credentials.json. It has the name that clients look for in their working folder. */
   dataDir: string
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   close(): Promise<void>
 }
 
 /**
- * Runs the server with the demo in the process of the test, on a separate database, for tests of its clients. It
- * responds only while the test does not block, so nothing that calls it may be run by `spawnSync`.
+ * Runs the server with the demo in the test's process, on a separate database, for tests of its clients. It
+ * cannot respond while the test blocks, so programs that call it must not be run with `spawnSync`.
  */
 export async function startInProcessServer(
   toml = twoLocations(),

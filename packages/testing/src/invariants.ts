@@ -13,8 +13,8 @@ interface Row {
 }
 
 /**
- * Invariants that hold whenever no operation is in progress: claims, quotas, meters, attachments and firewalls agree
- * with the records, and the engine has exactly the recorded resources.
+ * Checks the invariants that hold whenever no operation is in progress: claims, quotas, meters, attachments
+ * and firewalls match the records, and the engine has exactly the recorded resources.
  */
 export async function checkInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<void> {
   expect(await brokenInvariants(service)).toEqual([])
@@ -24,11 +24,11 @@ export async function checkInvariants(service: Pick<TestService, 'sql' | 'databa
 export async function brokenInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<string[]> {
   const { sql } = service
   const problems: string[] = []
-  const check = (isTrue: boolean, what: string) => {
-    if (!isTrue) problems.push(what)
+  const check = (isTrue: boolean, problem: string) => {
+    if (!isTrue) problems.push(problem)
   }
   const running = await sql<{ id: string; kind: string }>(
-    `SELECT coalesce(o.id, q.operation_id) AS id, coalesce(o.kind, 'in the queue alone') AS kind
+    `SELECT coalesce(o.id, q.operation_id) AS id, coalesce(o.kind, 'only in the queue') AS kind
      FROM (SELECT * FROM operations WHERE state = 'IN_PROGRESS') o FULL JOIN operation_queue q ON q.operation_id = o.id`,
   )
   check(running.length === 0, `unfinished: ${running.map(({ kind }) => kind).join(', ')}`)
@@ -73,7 +73,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     const hasOsDisk = vm.os_disk_lost_at === null
     // Objects on a forgotten host do not count.
     const engineVm = hasOsDisk ? engineVms.get(vm.id) : undefined
-    check(settled.includes(vm.state), `${vm.id} rests in ${vm.state}`)
+    check(settled.includes(vm.state), `${vm.id} is in the transitional state ${vm.state}`)
     check(
       // A forgotten host was removed together with its GPUs.
       (claims.get(vm.id) ?? 0) === (holdsGpus && vm.host_id ? vmType(vm.type)!.gpuCount : 0),
@@ -85,7 +85,10 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     )
     if (hasOsDisk) check(engineVm !== undefined, `${vm.id} (${vm.state}) is not at the engine`)
     if (vm.state === 'STATE_RUNNING')
-      check(engineVm?.power === 'on', `${vm.id} runs, but the engine says ${engineVm?.power}`)
+      check(
+        engineVm?.power === 'on',
+        `${vm.id} is running, but its power at the engine is ${engineVm?.power}`,
+      )
     const attached = await sql<{ id: string }>(
       'SELECT disk_id::text AS id FROM disk_attachments WHERE vm_id = $1 ORDER BY 1',
       [vm.id],
@@ -93,25 +96,25 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     const attachedIds = attached.map(({ id }) => id)
     check(
       !engineVm || isDeepStrictEqual(engineVm.disks, attachedIds),
-      `${vm.id} has the disks ${attachedIds}, at the engine ${engineVm?.disks}`,
+      `${vm.id} has the disks ${attachedIds}, but at the engine ${engineVm?.disks}`,
     )
     if (engineVm && vm.state !== 'STATE_UNREACHABLE') {
       const compiled = await compileFor(service.database, (await findAnyVm(service.database, vm.id))!)
       check(
         isDeepStrictEqual(engineVm.firewall, JSON.parse(JSON.stringify(compiled))),
-        `${vm.id} has the firewall ${JSON.stringify(compiled)}, at the engine ${JSON.stringify(engineVm.firewall)}`,
+        `${vm.id} has the firewall ${JSON.stringify(compiled)}, but at the engine ${JSON.stringify(engineVm.firewall)}`,
       )
     }
   }
   for (const id of engineVms.keys())
     check(
       vms.some((vm) => vm.id === id),
-      `the engine has a VM ${id} that no record knows`,
+      `the engine has the VM ${id}, which has no record`,
     )
   for (const id of claims.keys())
     check(
       vms.some((vm) => vm.id === id),
-      `GPUs are claimed by ${id}, which is gone`,
+      `GPUs are claimed by ${id}, which does not exist`,
     )
 
   await checkAddresses(sql, check)
@@ -136,43 +139,44 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     ).map((disk) => [disk.id, disk]),
   )
   for (const disk of disks) {
-    check(disk.state === 'available', `disk ${disk.id} rests in ${disk.state}`)
+    check(disk.state === 'available', `disk ${disk.id} is in the transitional state ${disk.state}`)
     check(meters.has(disk.id), `disk ${disk.id} is not metered`)
     check(
       Number(engineDisks.get(disk.id)?.size_gib ?? 0) >= Number(disk.size_gib),
-      `disk ${disk.id} has ${disk.size_gib} GiB, at the engine ${engineDisks.get(disk.id)?.size_gib ?? 'none'}`,
+      `disk ${disk.id} has ${disk.size_gib} GiB, but at the engine ${engineDisks.get(disk.id)?.size_gib ?? 'none'}`,
     )
   }
   for (const id of engineDisks.keys())
     check(
       disks.some((disk) => disk.id === id),
-      `the engine has a disk ${id} that no record knows`,
+      `the engine has the disk ${id}, which has no record`,
     )
   const captures = await sql<{ id: string; state: string; stored_bytes: string }>('SELECT * FROM captures')
   const engineCaptures = new Set(
     (await sql<{ id: string }>('SELECT id FROM simulated_captures WHERE NOT is_removed')).map(({ id }) => id),
   )
   for (const { id, state } of captures) {
-    check(state === 'available', `the copy ${id} rests in ${state}`)
+    check(state === 'available', `the copy ${id} is in the transitional state ${state}`)
     check(meters.has(id), `the copy ${id} is not metered`)
     check(engineCaptures.has(id), `the copy ${id} is not at the engine`)
   }
   for (const id of engineCaptures)
     check(
       captures.some((capture) => capture.id === id),
-      `the engine has a copy ${id} that no record knows`,
+      `the engine has the copy ${id}, which has no record`,
     )
   for (const id of meters)
     check(
       vms.some((vm) => vm.id === id || vm.os_disk_id === id) ||
         [...disks, ...captures].some((resource) => resource.id === id),
-      `${id} is metered and gone`,
+      `${id} is metered, but does not exist`,
     )
 
   const rules = await sql<{ id: string; state: string; project_id: string }>(
     'SELECT id, state, project_id FROM firewall_rules',
   )
-  for (const rule of rules) check(rule.state === 'active', `rule ${rule.id} rests in ${rule.state}`)
+  for (const rule of rules)
+    check(rule.state === 'active', `rule ${rule.id} is in the transitional state ${rule.state}`)
 
   const used = new Map<string, number>()
   const use = (project: string, name: string, amount: number) =>
@@ -192,7 +196,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   ))
     check(
       Number(quota.used) === (used.get(`${quota.project_id} ${quota.name}`) ?? 0),
-      `quota ${quota.name} says ${quota.used}, in use are ${used.get(`${quota.project_id} ${quota.name}`) ?? 0}`,
+      `quota ${quota.name} has the usage ${quota.used}, but the resources use ${used.get(`${quota.project_id} ${quota.name}`) ?? 0}`,
     )
 
   const miscounted = await sql<{ name: string }>(
@@ -201,18 +205,18 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
                       WHERE p.organization_id = o.organization_id AND q.name = o.name)`,
   )
   for (const { name } of miscounted)
-    problems.push(`quota ${name} of the organization is not that of its projects`)
+    problems.push(`quota ${name} of the organization does not equal the sum of its projects`)
 
-  const misjudged = await sql<{ project_id: string }>(
+  const wrongRates = await sql<{ project_id: string }>(
     `SELECT s.project_id FROM project_spending s
      LEFT JOIN (SELECT project_id, sum(metered_rate(product_name, quantity, period, slipway_now())) AS rate
                 FROM usage_intervals GROUP BY project_id) i USING (project_id)
      WHERE s.usd_per_hour <> coalesce(i.rate, 0)`,
   )
-  for (const { project_id } of misjudged)
-    problems.push(`the rate of project ${project_id} is not that of its meters`)
+  for (const { project_id } of wrongRates)
+    problems.push(`the hourly cost of project ${project_id} does not equal the sum of its meters`)
 
-  const misadded = await sql<{ resource_id: string }>(
+  const wrongSums = await sql<{ resource_id: string }>(
     `SELECT resource_id FROM (
        SELECT resource_id, earlier_usd_ms,
               sum(metered_cost(product_name, quantity, period)) OVER (PARTITION BY resource_id ORDER BY id
@@ -220,30 +224,36 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
        FROM usage_intervals) i
      WHERE earlier_usd_ms <> coalesce(earlier, 0)`,
   )
-  for (const { resource_id } of misadded)
-    problems.push(`what the earlier meters of ${resource_id} cost is not what its later one says`)
+  for (const { resource_id } of wrongSums)
+    problems.push(`a meter of ${resource_id} has the wrong cost of the earlier meters`)
 
   const counts = await sql<Row & { name: string; free_gpus: number; free: number }>(
     `SELECT h.name, h.free_gpus, (SELECT count(*)::int FROM gpus g WHERE g.host_id = h.id AND g.state = 'free') AS free FROM hosts h`,
   )
   for (const host of counts)
-    check(host.free_gpus === host.free, `${host.name} counts ${host.free_gpus} free GPUs of ${host.free}`)
+    check(
+      host.free_gpus === host.free,
+      `${host.name} counts ${host.free_gpus} free GPUs, but has ${host.free}`,
+    )
   const holds = await sql<{ id: string; state: string; gpus: number; held: number }>(
     `SELECT r.id, r.state, r.gpus, (SELECT count(*)::int FROM gpus g WHERE g.held_for = r.id) AS held
      FROM capacity_requests r`,
   )
   for (const { id, state, gpus, held } of holds) {
-    check(state !== 'held' || held === gpus, `the request ${id} is held with ${held} of ${gpus} GPUs`)
+    check(
+      state !== 'held' || held === gpus,
+      `the request ${id} is in the state held, but has ${held} of ${gpus} GPUs`,
+    )
     check(
       state === 'held' || state === 'waiting' || held === 0,
-      `${held} GPUs are held for ${id}, which ended`,
+      `${held} GPUs are held for ${id}, which has ended`,
     )
   }
   const strays = await sql<{ id: string }>(
     `SELECT g.id FROM gpus g WHERE g.held_kind = 'request'
        AND NOT EXISTS (SELECT FROM capacity_requests r WHERE r.id = g.held_for)`,
   )
-  for (const { id } of strays) problems.push(`the GPU ${id} is held for a request that is gone`)
+  for (const { id } of strays) problems.push(`the GPU ${id} is held for a request that does not exist`)
   const reservations = await sql<{
     id: string
     quantity: number
@@ -259,7 +269,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     check(owned <= quantity, `the reservation ${id} has ${owned} GPUs of ${quantity}`)
     check(
       !is_over || owned + inside === 0,
-      `the reservation ${id} has ended with ${owned} GPUs and ${inside} VMs`,
+      `the reservation ${id} has ended, but has ${owned} GPUs and ${inside} VMs`,
     )
   }
   const misplaced = await sql<{ id: string }>(
@@ -271,13 +281,16 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
        WHERE p.location = l.location AND p.family = l.family AND p.is_open) AS open FROM capacity_lanes l`,
   )
   for (const { location, family, waiting, open } of queues)
-    check(waiting === open, `the queue for ${family} in ${location} counts ${waiting} requests of ${open}`)
+    check(
+      waiting === open,
+      `the queue for ${family} in ${location} counts ${waiting} requests, but has ${open}`,
+    )
   const misqueued = await sql<{ id: string; state: string }>(
     `SELECT r.id, r.state FROM capacity_requests r JOIN capacity_places p ON p.request_id = r.id
      WHERE p.is_open AND r.state <> 'waiting'`,
   )
   for (const { id, state } of misqueued)
-    problems.push(`the capacity request ${id} is ${state} and in a queue`)
+    problems.push(`the capacity request ${id} is ${state}, but still in a queue`)
   return [...problems, ...(await wrongVmRecords(service))]
 }
 
@@ -287,12 +300,15 @@ export async function settle(service: TestService): Promise<void> {
   await service.server.reconciler.firewalls()
 }
 
-/** No address is on two VMs, at the engine either, and a reserved address is metered exactly while no metered VM has it. */
+/**
+ * Checks that no address is on two VMs, in the database or at the engine, and that a reserved address is
+ * metered exactly while no metered VM has it.
+ */
 async function checkAddresses(
   sql: TestService['sql'],
-  check: (isTrue: boolean, what: string) => void,
+  check: (isTrue: boolean, problem: string) => void,
 ): Promise<void> {
-  const unlike = await sql<{ address: string }>(
+  const mismatched = await sql<{ address: string }>(
     `SELECT host(coalesce(v.public_address, a.address)) AS address
      FROM (SELECT * FROM vms WHERE public_address IS NOT NULL) v
      FULL JOIN (SELECT * FROM public_addresses WHERE vm_id IS NOT NULL) a
@@ -300,12 +316,12 @@ async function checkAddresses(
           AND (a.name IS NOT NULL) = v.is_address_static
      WHERE v.id IS NULL OR a.id IS NULL`,
   )
-  for (const { address } of unlike) check(false, `${address} and its VM do not agree`)
+  for (const { address } of mismatched) check(false, `the records of ${address} and its VM do not match`)
   const promised = await sql<{ address: string }>(
     'SELECT host(address) AS address FROM public_addresses WHERE next_vm_id IS NOT NULL',
   )
   for (const { address } of promised)
-    check(false, `${address} is promised to a VM, and no operation is in progress`)
+    check(false, `${address} is promised to a VM, but no operation is in progress`)
   const differing = await sql<{ id: string; recorded: string; shown: string }>(
     `SELECT v.id, coalesce(host(v.public_address), '') AS recorded, e.spec #>> '{network,publicAddress}' AS shown
      FROM vms v JOIN simulated_vms e ON e.id = v.id AND NOT e.is_removed
@@ -313,7 +329,7 @@ async function checkAddresses(
        AND coalesce(host(v.public_address), '') <> e.spec #>> '{network,publicAddress}'`,
   )
   for (const { id, recorded, shown } of differing)
-    check(false, `${id} has the address ${recorded || 'none'}, at the engine ${shown || 'none'}`)
+    check(false, `${id} has the address ${recorded || 'none'}, but at the engine ${shown || 'none'}`)
   const meters = await sql<{ address: string; is_metered: boolean; is_due: boolean }>(
     `SELECT host(a.address) AS address, v.metered_since IS NULL AS is_due,
             EXISTS (SELECT FROM usage_intervals i WHERE i.resource_id = a.id AND upper_inf(i.period)) AS is_metered

@@ -28,14 +28,14 @@ export function credentialsOf(dataDir: string): Credentials {
   return JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))
 }
 
-/** Starts real programs, as users do, and removes everything they leave. */
+/** Starts real programs, as users do, and removes everything that they leave behind. */
 export class Launcher {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), 'slipway-programs-')))
   readonly #programs: Program[] = []
   readonly #dataDirs = new Set<string>()
 
   constructor() {
-    // Servers that run as other users are started from here.
+    // Servers that run as another user need access to this folder.
     chmodSync(this.dir, 0o755)
   }
 
@@ -43,13 +43,13 @@ export class Launcher {
     return this.use(join(this.dir, name))
   }
 
-  /** Also removes this data directory, with its PostgreSQL. */
+  /** Registers a data directory, so that `clear` removes it with its PostgreSQL. */
   use(dataDir: string): string {
     this.#dataDirs.add(dataDir)
     return dataDir
   }
 
-  /** Starts a server with its built program. */
+  /** Starts the built server. */
   start(args: string[], options: ProgramOptions = {}): Program {
     return this.run(process.execPath, [serverProgram, ...args], options)
   }
@@ -81,7 +81,7 @@ export function queryDataDir<Row>(dataDir: string, text: string, values?: unknow
   return query<Row>(databaseUrlOf(dataDir), text, values)
 }
 
-/** The URL of that PostgreSQL for a superuser, who can read everything. */
+/** Returns the superuser URL of the PostgreSQL of a data directory. */
 export function databaseUrlOf(dataDir: string): string {
   const password = readFileSync(join(dataDir, 'postgres-password'), 'utf8').trim()
   return `postgresql://slipway:${password}@${encodeURIComponent(socketDirOf(dataDir))}/slipway`

@@ -11,14 +11,15 @@ export interface Account {
 }
 
 /**
- * A real OpenID provider on loopback, which signs every user in as `account` and can be made to issue invalid tokens.
+ * A real OpenID provider on loopback. It signs in every user as `account`, and can be made to issue invalid
+ * tokens.
  */
 export interface OidcStand {
   issuer: string
   account: Account
   /** Claims that replace those of the ID token, signed with the provider's own key. */
   claims: Record<string, unknown>
-  /** True if a sign-in gets a refresh token besides the access token. */
+  /** True if a sign-in also returns a refresh token. */
   givesRefreshTokens: boolean
   /** How often a refresh token was used. */
   refreshes: number
@@ -32,7 +33,7 @@ export interface OidcStand {
 }
 
 const clientId = 'slipway'
-export const clientSecret = 'a secret that only the two know, of some length'
+export const clientSecret = 'a shared client secret that is long enough'
 
 async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
@@ -42,7 +43,7 @@ async function newKey(): Promise<JWK> {
 export async function startOidcStand(redirectUri: () => string): Promise<OidcStand> {
   let key = await newKey()
   let handle: ReturnType<Provider['callback']> | null = null
-  // The provider is created at the first visit, when the redirect address is known.
+  // The provider is created at the first request, when the redirect URL is known.
   const server: Server = createServer((request, response) => {
     if (stand.isDown) return void response.writeHead(503).end()
     handle ??= begin()

@@ -14,7 +14,7 @@ export const password = 'correct horse battery'
 /** Shared by all users, because hashing takes time. */
 let passwordHash: Promise<string> | undefined
 
-/** An e-mail address that is unique in the test file. */
+/** Returns a unique e-mail address. */
 export const someEmail = (name = 'ada') => `${name}-${randomUUID()}@example.com`
 
 export interface NewUser {
@@ -52,7 +52,7 @@ export async function ownerToken({ database, credentials, sql }: TestService): P
   return tokenOf(database, owner!)
 }
 
-/** Makes sessions outlast every move of the clock, because expired sessions may be deleted at any time. */
+/** Extends all sessions, so that tests that move the clock do not lose them. */
 export async function keepSessions({ sql }: Pick<TestService, 'sql'>): Promise<void> {
   for (const tokens of ['access_tokens', 'refresh_tokens', 'token_families'])
     await sql(`UPDATE ${tokens} SET expires_at = '2100-01-01'`)

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** Ports below the range that the kernel assigns, so that no other program gets one by chance. */
+/** Ports below the range from which the kernel assigns ports, so that no other program gets one by chance. */
 const ports = { from: 12_000, to: 32_000 }
 
 /** Returns a free loopback port. */

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
 export interface ProgramOptions {
-  /** The complete environment; nothing of the developer's own environment is passed on. */
+  /** The complete environment, except PATH; nothing else is inherited. */
   env?: NodeJS.ProcessEnv
   cwd?: string
   uid?: number
   gid?: number
-  /** The standard input; empty by default. */
+  /** Standard input; empty by default. */
   input?: string
 }
 
@@ -58,28 +58,28 @@ export class Program {
   }
 
   #wake(): void {
-    for (const look of this.#waiting.splice(0)) look()
+    for (const resume of this.#waiting.splice(0)) resume()
   }
 
   get pid(): number {
     return this.#child.pid!
   }
 
-  /** The complete lines of its standard output. */
+  /** The complete lines of standard output. */
   get lines(): string[] {
     return this.#output.split('\n').slice(0, -1)
   }
 
-  get isOver(): boolean {
+  get hasExited(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
-  /** Returns the output once it contains the text or pattern. */
+  /** Waits until standard output matches, and returns it. */
   until(expected: RegExp): Promise<string> {
     return this.#wait(() => this.#output, expected)
   }
 
-  /** Waits for text in its standard error. */
+  /** Waits until standard error matches, and returns it. */
   untilErrors(expected: RegExp): Promise<string> {
     return this.#wait(() => this.#errors, expected)
   }
@@ -87,26 +87,26 @@ export class Program {
   async #wait(text: () => string, expected: RegExp): Promise<string> {
     while (!expected.test(text())) {
       // A process may end before all its output has arrived.
-      if (this.#isClosed) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
+      if (this.#isClosed) throw new Error(`the program ended early: ${this.#output}${this.#errors}`)
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
     return text()
   }
 
-  /** The rest of the first line that begins with this word. */
+  /** Waits for a line that begins with this word, and returns the rest of the line. */
   async line(word: string): Promise<string> {
     await this.until(new RegExp(`^${word}( .*)?\n`, 'm'))
     const found = this.lines.find((line) => line.startsWith(`${word} `) || line === word)!
     return found.slice(word.length + 1)
   }
 
-  /** Closes the reader of its output, so that later writes fail. */
+  /** Closes the reading end of the output, so that later writes fail. */
   stopReading(): void {
     this.#child.stdout!.destroy()
     this.#child.stderr!.destroy()
   }
 
-  /** Stops reading its output, so that the pipe fills up. */
+  /** Stops reading the output, so that the pipe fills up. */
   pauseReading(): void {
     this.#child.stdout!.pause()
   }
@@ -119,19 +119,19 @@ export class Program {
     this.#child.kill(signal)
   }
 
-  /** Returns the exit code. */
+  /** Sends the signal unless the process has exited, and returns the exit code. */
   end(signal: NodeJS.Signals): Promise<number | null> {
-    if (!this.isOver) this.signal(signal)
+    if (!this.hasExited) this.signal(signal)
     return this.#closed
   }
 
-  /** Sends the signal to the whole foreground group, like Ctrl-C. */
+  /** Sends the signal to the whole process group, like Ctrl-C. */
   endGroup(signal: NodeJS.Signals): Promise<number | null> {
     process.kill(-this.pid, signal)
     return this.#closed
   }
 
-  /** Kills the process and everything it has started in its group. */
+  /** Kills the process and everything in its process group. */
   async kill(): Promise<void> {
     try {
       process.kill(-this.pid, 'SIGKILL')

@@ -6,11 +6,14 @@ import { freePort } from './port.ts'
 import type { Program } from './program.ts'
 
 export interface RealServerOptions {
-  /** Dropped when the server closes. Without a database, the server runs its own PostgreSQL, as `npm start` does. */
+  /**
+   * The database, which is dropped at the end. By default, the server runs its own PostgreSQL, like `npm
+   * start`.
+   */
   database?: TestDatabase
-  /** The text of its slipway.toml; by default two small locations without delays. */
+  /** The content of slipway.toml; by default, two small locations without delays. */
   config?: string
-  /** Further environment variables, such as secrets that the configuration names. */
+  /** Additional environment variables, such as secrets that the configuration refers to. */
   env?: Record<string, string>
 }
 
@@ -18,7 +21,7 @@ interface RunningServer {
   url: string
   dataDir: string
   /** The output until the server was ready. */
-  said: string
+  startOutput: string
   /** Starts again after `stop`; the port stays the same. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -33,16 +36,18 @@ export interface EmptyServer extends RunningServer {
   setupCode: string
 }
 
-/** The real program in a separate process, with the demo, whose users and keys the tests use. */
+/** Starts the real program in a separate process, with the demo, whose users and keys the tests use. */
 export async function startRealServer(options: RealServerOptions = {}): Promise<RealServer> {
   const server = await launch(options, [])
   return Object.assign(server, credentialsOf(server.dataDir))
 }
 
-/** The real program without the demo: an empty database, and the code that creates the first operator. */
+/**
+ * Starts the real program without the demo, with an empty database and a setup code for the first operator.
+ */
 export async function startEmptyServer(options: RealServerOptions = {}): Promise<EmptyServer> {
   const server = await launch(options, ['--no-demo'])
-  return Object.assign(server, { setupCode: /Setup code[^:]*: (\S+)/.exec(server.said)![1]! })
+  return Object.assign(server, { setupCode: /Setup code[^:]*: (\S+)/.exec(server.startOutput)![1]! })
 }
 
 async function launch(
@@ -50,7 +55,7 @@ async function launch(
   flags: string[],
 ): Promise<RunningServer> {
   const launcher = new Launcher()
-  // The name that clients look for in their working folder.
+  // Clients look for a folder with this name in their working folder.
   const dataDir = launcher.newDataDir('.slipway')
   const configFile = join(launcher.dir, 'slipway.toml')
   writeFileSync(configFile, config ?? twoLocations())
@@ -58,14 +63,14 @@ async function launch(
   const server: RunningServer = {
     url: '',
     dataDir,
-    said: '',
+    startOutput: '',
     async start() {
       const port = server.url ? new URL(server.url).port : String(await freePort())
       const args = ['--port', port, '--data-dir', dataDir, '--config', configFile, ...flags]
       const env = { ...given, SLIPWAY_LOG_LEVEL: 'info', ...(database && { DATABASE_URL: database.url }) }
       program = launcher.start(args, { env })
-      server.said = await program.until(readyLine)
-      server.url = /http:\/\/127\.0\.0\.1:\d+/.exec(server.said)![0]
+      server.startOutput = await program.until(readyLine)
+      server.url = /http:\/\/127\.0\.0\.1:\d+/.exec(server.startOutput)![0]
     },
     async stop() {
       await program?.end('SIGTERM')
@@ -90,12 +95,12 @@ export interface SimulatedLocation {
   publicIpv4: string
   bootMs?: [number, number]
   quarantineMs?: number
-  /** GPU models, each with this number of hosts with eight GPUs. */
+  /** GPU models. Each model has `hostsPerModel` hosts with eight GPUs. */
   models?: string[]
   hostsPerModel?: number
 }
 
-/** A section of slipway.toml. */
+/** Returns a location section of slipway.toml. */
 export function simulatedLocation(location: SimulatedLocation): string {
   const { name, publicIpv4, bootMs = [0, 0], quarantineMs = 0, models, hostsPerModel = 1 } = location
   const hosts = models?.map((model) => `{ count = ${hostsPerModel}, model = "${model}", gpus = 8 }`)
@@ -113,7 +118,7 @@ ${hosts ? `hosts = [${hosts.join(', ')}]` : ''}
 `
 }
 
-/** Two locations of two hosts each; `bootMs` is how long their VMs take to boot. */
+/** Returns two locations with two hosts each; `bootMs` is how long their VMs take to boot. */
 export function twoLocations(bootMs = 0): string {
   const models = ['A40 48GB PCIe', 'A100 40GB PCIe']
   const boot: [number, number] = [bootMs, bootMs]

@@ -8,7 +8,7 @@ export interface Figure {
   aim?: string
 }
 
-/** One line for each figure: name, value, limit, ratio. */
+/** Prints one line for each figure, with its name, value, limit and ratio. */
 export function print(figures: Figure[]): void {
   const number = (n: number) => (n >= 100 ? n.toFixed(0) : n.toFixed(1))
   for (const { what, value, unit, limit, limitIs, aim } of figures)

@@ -10,14 +10,16 @@ export interface Exchange {
   text: string
 }
 
-/** Sends one request with less CPU time than `fetch`, because some suites send tens of thousands. */
+/**
+ * Sends one request with less CPU time than `fetch`, because some suites send tens of thousands of requests.
+ */
 export function exchange(
   method: string,
   url: string,
   headers: Record<string, string>,
   body?: string,
 ): Promise<Exchange> {
-  // Some methods have no body by default: Node would not send its length, and the server would not read it.
+  // For some methods, Node does not send the length of a body by default, and the server would not read it.
   const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, headers: { ...headers, ...length }, agent }, (incoming) => {
@@ -37,10 +39,10 @@ export function exchange(
   })
 }
 
-export interface ClientAnswer {
+export interface ClientResponse {
   status: number
   headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape, already held against the document
+  // biome-ignore lint/suspicious/noExplicitAny: any response, already checked against the document
   body: any
 }
 
@@ -50,13 +52,13 @@ interface Request {
   headers?: Record<string, string>
 }
 
-/** Calls one server by path, without credentials unless there is a token. */
+/** Calls a server by path, without credentials unless a token is given. */
 export async function send(
   server: { url: string },
   method: string,
   path: string,
   { token, body, headers = {} }: Request = {},
-): Promise<ClientAnswer> {
+): Promise<ClientResponse> {
   const allHeaders = {
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
     ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -64,14 +66,14 @@ export async function send(
   }
   const content = body === undefined ? undefined : JSON.stringify(body)
   const response = await exchange(method, `${server.url}/v0.1${path}`, allHeaders, content)
-  const answer = JSON.parse(response.text)
-  validateResponse(method, `/v0.1${path}`, response.status, 'application/json', answer)
-  return { status: response.status, headers: response.headers, body: answer }
+  const parsed = JSON.parse(response.text)
+  validateResponse(method, `/v0.1${path}`, response.status, 'application/json', parsed)
+  return { status: response.status, headers: response.headers, body: parsed }
 }
 
 /**
- * Repeats the request until the response is 401, and checks that no request sent a second after the revocation gets
- * another response.
+ * Repeats the request until the response is 401. Fails if a request that is sent more than a second after the
+ * revocation still succeeds.
  */
 export async function refusedWithinASecond(revokedAt: number, ask: () => Promise<number>): Promise<void> {
   for (;;) {
@@ -89,7 +91,8 @@ export interface RawResponse {
 }
 
 /**
- * Sends raw bytes, and returns the received data once the server has closed the connection. The client never closes it.
+ * Sends raw bytes, and returns the received data once the server has closed the connection. The client never
+ * closes it.
  */
 export function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   const { hostname, port } = new URL(url)
@@ -110,8 +113,8 @@ export function sendRaw(url: string, bytes: string | Buffer): Promise<RawRespons
   })
 }
 
-function parse(answer: string): RawResponse {
-  const [head = '', text = ''] = answer.split('\r\n\r\n', 2)
+function parse(received: string): RawResponse {
+  const [head = '', text = ''] = received.split('\r\n\r\n', 2)
   const [first = '', ...lines] = head.split('\r\n')
   const headers = new Headers()
   for (const line of lines) {

@@ -4,10 +4,10 @@ import type { TestService } from './service.ts'
 import { sshKey } from './ssh-key.ts'
 
 let count = 0
-/** A name that no other resource of this file has. */
+/** Returns a name that is unique in the test file. */
 export const freshName = (prefix: string) => `${prefix}-${++count}`
 
-/** A body that creates a VM; every call has a new name. */
+/** Returns the body of a request that creates a VM, with a new name for each call. */
 export const vmBody = (changes: Record<string, unknown> = {}) => ({
   name: freshName('vm'),
   type: 'a100.1x',
@@ -72,10 +72,10 @@ export function resourcesOf(service: TestService) {
       service.ok('firewallRuleUpdate', { params: { rule_id }, body }),
     removeRule: (rule_id: string) => service.ok('firewallRuleDelete', { params: { rule_id } }),
     stateOf: async (vm_id: string) => (await service.ok('vmGet', { params: { vm_id } })).state,
-    /** Deletes everything that a test left, so that the next test begins with an empty project. */
+    /** Deletes everything that a test has left behind, so that the next test starts with an empty project. */
     async clear() {
       await service.simulator().clearFaults()
-      // A resource that is deleted automatically may already be gone.
+      // A resource that is deleted automatically may no longer exist.
       const remove = async (
         id: 'vmDelete' | 'diskDelete' | 'snapshotDelete' | 'customImageDelete',
         params: Record<string, string>,

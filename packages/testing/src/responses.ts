@@ -13,7 +13,7 @@ const ajv = (addFormatsModule as unknown as (a: Ajv2020) => Ajv2020)(
   // Our own formats apply to requests, and the server checks them.
   new Ajv2020({ strict: false, allErrors: true, logger: false }),
 )
-// The document allows responses to gain fields, but all current fields must be in it.
+// The document allows unknown fields, but in tests all fields of a response must be in the document.
 ajv.addSchema({ $id: 'openapi', ...(closed(document) as object) })
 
 const paths = Object.keys(document.paths)
@@ -43,7 +43,7 @@ export function validateResponse(
   }
   const responses = document.paths[known.path]![method.toLowerCase()]!.responses
   if (!responses[status])
-    throw new Error(`${method} ${known.path} answered ${status}, which the document does not list`)
+    throw new Error(`${method} ${known.path} returned ${status}, which the document does not list`)
   if (contentType.startsWith('text/') || contentType.startsWith('application/openmetrics-text')) return
   if (status !== 200) {
     check('#/components/schemas/Error', body, `${method} ${path} ${status}`)
@@ -66,7 +66,7 @@ export function validateResponse(
   )
 }
 
-/** Makes every object with known fields reject others. */
+/** Makes every object schema with known fields reject unknown fields. */
 function closed(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(closed)
   if (typeof node !== 'object' || node === null) return node

@@ -33,12 +33,12 @@ export const breakOff: Reply = (response) => {
 /** Sends nothing until the client gives up. */
 export const silence: Reply = () => {}
 
-/** A server that misbehaves according to a script: one reply per request, and the last one is repeated. */
+/** Starts a server that misbehaves according to a script: one reply per request, and the last one repeats. */
 export async function scriptedServer(...replies: Reply[]) {
   const requests: SeenRequest[] = []
   const server = createServer(async (request, response) => {
     const seen = await read(request)
-    // A client that closed the connection gets no response.
+    // The client has closed the connection, so there is nobody to respond to.
     if (!seen) return
     const reply = replies[Math.min(requests.length, replies.length - 1)]!
     requests.push(seen)
@@ -62,7 +62,7 @@ async function read(request: IncomingMessage): Promise<SeenRequest | undefined> 
   return body === undefined ? undefined : { method, path, headers, body }
 }
 
-/** Undefined if the sender disconnected early. */
+/** Returns undefined if the sender disconnected early. */
 export async function wholeBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   try {

@@ -48,12 +48,12 @@ export interface TestService {
   databaseUrl: string
   config: Config
   dataDir: string
-  /** The log of the server, one JSON text per line. */
+  /** The server's log, with one JSON object per line. */
   logLines: string[]
   credentials: Credentials
   /**
-   * Calls a route by its id, with the demo's write key unless another token is given. The response is checked against
-   * the contract.
+   * Calls a route by its id, with the demo's write key unless another token is given. The response is checked
+   * against the contract.
    */
   call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<ApiResponse<RouteResponse<Id>>>
   /** Returns the response body of a call that must succeed. */
@@ -64,17 +64,20 @@ export interface TestService {
     path: string,
     options?: { token?: string | null; body?: string; headers?: Record<string, string> },
   ): Promise<ApiResponse>
-  /** Waits for an operation's end and returns the operation. */
+  /** Waits until an operation ends and returns it. */
   ended(operationId: string): Promise<RouteResponse<'operationGet'>>
-  /** Like `ended`, but moves the clock past the pauses between attempts; it does not move the clock during a worker's lease. */
+  /**
+   * Like `ended`, but moves the clock past the pauses between attempts. Does not move the clock while a
+   * worker holds the lease.
+   */
   advanceUntilEnded(operationId: string): Promise<RouteResponse<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
-  /** The levers of a service that was started `withLevers`. When a call returns, everything that became due is done. */
+  /** The levers of a service that was started `withLevers`. When a call returns, all due work is done. */
   levers: Levers
-  /** Moves the clock of the machine, without waiting for what becomes due. Its description says when to use it. */
+  /** Moves the machine's clock without waiting for due work. See `clockOf` for when to use it. */
   clock: MachineClock
-  /** Another server on the same database, like a second process; without levers. */
+  /** Starts another server on the same database, like a second process, without levers. */
   another(changes?: ConfigChanges): Promise<Server>
   restart(): Promise<void>
   close(): Promise<void>
@@ -108,8 +111,8 @@ export const withLevers: ConfigChanges = (config) => {
 }
 
 /**
- * With `frozenAt`, the service begins at that time, before the demo is created, and only the test moves its clock: by
- * `service.levers` if it is started with them, otherwise by `service.clock`.
+ * With `frozenAt`, the clock is set to that time before the demo is created, and then only the test moves it:
+ * with `service.levers` if the service was started with them, otherwise with `service.clock`.
  */
 export async function startService(
   change: ConfigChanges = () => {},
@@ -194,10 +197,10 @@ export async function startService(
       }) as Promise<never>
     },
     async ok(id, options) {
-      const answer = await service.call(id, options)
-      if (answer.status !== 200)
-        throw new Error(`${id} answered ${answer.status}: ${JSON.stringify(answer.body)}`)
-      return answer.body
+      const response = await service.call(id, options)
+      if (response.status !== 200)
+        throw new Error(`${id} returned ${response.status}: ${JSON.stringify(response.body)}`)
+      return response.body
     },
     async ended(operationId) {
       for (;;) {
@@ -259,7 +262,7 @@ export async function startService(
   return service
 }
 
-/** A service that is closed at the end of the test. */
+/** Starts a service that is closed at the end of the test. */
 export async function useService(change?: ConfigChanges, frozenAt?: string): Promise<TestService> {
   const service = await startService(change, frozenAt)
   onTestFinished(() => service.close())

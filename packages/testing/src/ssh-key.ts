@@ -1,3 +1,3 @@
-/** A valid public key whose private key was deleted. */
+/** A valid public key. Its private key does not exist. */
 export const sshKey =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'

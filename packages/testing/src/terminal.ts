@@ -5,12 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 export interface TerminalOptions {
   folder: string
   env: Record<string, string>
-  /** The text that `run` puts before the arguments. */
+  /** The program that `run` starts. */
   program: string
   columns?: number
 }
 
-/** A real terminal with tmux: input arrives as keys, and output is read from the screen. */
+/** Opens a real terminal in tmux: input is sent as key presses, and output is read from the screen. */
 export function openTerminal({ folder, env, program, columns = 100 }: TerminalOptions) {
   const socket = join(folder, `tmux-${columns}`)
   const tmux = (...words: string[]) => {
@@ -18,14 +18,14 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     if (status !== 0) throw new Error(`tmux ${words[0]}: ${stderr}`)
     return stdout
   }
-  // Without a history file, which bash would still write while the test removes the folder.
+  // No history file, because bash could still write it while the test removes the folder.
   const shell = `exec env HISTFILE= PS1='> ' bash --norc --noprofile`
   tmux('-f', '/dev/null', 'new-session', '-d', '-x', String(columns), '-y', '40', '-c', folder, shell)
 
   const screen = () => tmux('capture-pane', '-p')
   const colours = () => tmux('capture-pane', '-p', '-e')
 
-  /** Returns the screen as soon as it matches. */
+  /** Waits until the screen matches, and returns it. */
   async function see(wanted: RegExp, limitMs = 120_000): Promise<string> {
     const giveUpAt = Date.now() + limitMs
     for (;;) {
@@ -42,7 +42,7 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     see,
     /** Starts a command on a clean screen. */
     run(words: string, environment = ''): void {
-      // The screen is cleared immediately, so that the output of the last command is not mistaken for that of this one.
+      // Clear the screen first, so that `see` cannot match the output of the previous command.
       tmux('send-keys', '-R')
       tmux('send-keys', '-l', '--', `${environment} ${program} ${words}; echo "ended with $?"`)
       tmux('send-keys', 'Enter')

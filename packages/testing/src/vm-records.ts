@@ -38,7 +38,7 @@ export async function wrongVmRecords({ sql }: Pick<TestService, 'sql'>): Promise
     const [read, expected] = [JSON.parse(row.record), expectedRecord(row)]
     return isDeepStrictEqual(read, expected)
       ? []
-      : [`${row.vm.id} is read as ${row.record}, and is ${JSON.stringify(expected)}`]
+      : [`${row.vm.id} has the record ${row.record}, but expected ${JSON.stringify(expected)}`]
   })
 }
 
@@ -138,7 +138,7 @@ const networkInterface = (vm: Row<VmRow>): Vm['network_interfaces'][number] => (
   ],
 })
 
-/** The name of the VM in a known_hosts file. */
+/** Returns the name of the VM in a known_hosts file. */
 function knownHost(vm: Row<VmRow>): string {
   const [, host, port] = /@([^:]*)(?::(\d+))?$/.exec(vm.ssh_destination) ?? []
   if (host === undefined) return vm.public_address ?? vm.private_address

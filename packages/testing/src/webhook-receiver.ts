@@ -15,16 +15,16 @@ interface Received {
 export interface Receiver {
   url: string
   received: Received[]
-  /** The status of its responses; 204 by default. */
+  /** Returns the status of the response; 204 by default. */
   answer: (received: Received) => number | Promise<number>
   close(): Promise<void>
 }
 
-/** A server that receives webhook deliveries. */
+/** Starts a server that receives webhook deliveries. */
 export async function startReceiver(): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     const text = await wholeBody(request)
-    // A sender that was killed during a delivery sends it again.
+    // The sender was killed during the delivery, and will send it again.
     if (text === undefined) return
     const received = { path: request.url!, headers: request.headers, text, body: JSON.parse(text) }
     receiver.received.push(received)

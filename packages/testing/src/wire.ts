@@ -8,7 +8,7 @@ interface Cut {
   isDone: boolean
 }
 
-/** A TCP proxy to a database, which can be cut, stalled and restored. */
+/** A TCP proxy to a database that can be cut, stalled and restored. */
 export class Wire {
   readonly #databaseUrl: URL
   readonly #sockets = new Set<Socket>()
@@ -28,7 +28,8 @@ export class Wire {
     return `postgresql://${username}:${password}@127.0.0.1:${this.#port}${pathname}`
   }
 
-  async repair(): Promise<void> {
+  /** Starts the proxy, or starts it again after `cut`. */
+  async restore(): Promise<void> {
     if (this.#server.listening) return
     this.#port ||= await freePort()
     this.#server.listen(this.#port, '127.0.0.1')
@@ -49,20 +50,22 @@ export class Wire {
   }
 
   /**
-   * Ends the connection that sends the text at its next commit: before the commit reaches the database, or after it
-   * succeeded and only the response is missing.
+   * Ends the connection that sends the marker at its next commit: before the commit reaches the database, or,
+   * if `isDone`, after it succeeded and before the client gets the response.
    */
   cutAtCommitOf(marker: string, isDone: boolean): void {
     this.#cut = { marker, isDone }
   }
 
-  /** Drops all data without closing the connections. */
+  /** Holds back all data without closing the connections. */
   stall(): void {
     this.#isStalled = true
     for (const socket of this.#sockets) socket.pause()
   }
 
-  /** The existing connections stay open but never carry data again, as if their peer had lost power. New ones work. */
+  /**
+   * Existing connections stay open but transfer no data, as if the peer had lost power. New connections work.
+   */
   silence(): void {
     this.#isStalled = false
     for (const socket of this.#sockets) {

@@ -52,7 +52,7 @@ export class Cluster {
     const members: Member[] = []
     for (const name of ['api-1', 'api-2', 'worker-1', 'worker-2']) {
       const wire = new Wire(embedded.url)
-      await wire.repair()
+      await wire.restore()
       const isBehind = name === 'worker-2'
       const configFile = join(launcher.dir, `${name}.toml`)
       writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))

@@ -97,7 +97,7 @@ export class Faults {
         return wire.drop()
       case 'cutWire':
         await wire.cut()
-        return this.#later(ms, () => wire.repair())
+        return this.#later(ms, () => wire.restore())
       case 'stallWire':
         wire.stall()
         return this.#later(ms, async () => wire.flow())

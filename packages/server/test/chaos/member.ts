@@ -74,7 +74,7 @@ export class Member {
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    if (this.#program && !this.#program.isOver) this.#program.signal(signal)
+    if (this.#program && !this.#program.hasExited) this.#program.signal(signal)
   }
 
   async leave(): Promise<void> {

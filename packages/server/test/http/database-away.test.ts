@@ -27,7 +27,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'slipway-away-'))
 beforeAll(async () => {
   database = await createDatabase()
   wire = new Wire(database.url)
-  await wire.repair()
+  await wire.restore()
   const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => '')
   instantly(config)
   for (const location of config.locations)
@@ -98,7 +98,7 @@ test('requests get 503 while the database is unavailable, and everything resumes
   expect((await ask('GET', '/healthz')).status).toBe(200)
   expect((await ask('GET', '/metrics')).status).toBe(200)
 
-  await wire.repair()
+  await wire.restore()
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
   const ended = await endOf(operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED' })
@@ -115,7 +115,7 @@ test('repeated database outages leave no partial writes', async () => {
       const before = names.length
       await eventually(async () => names.length > before + 4)
       await wire.cut()
-      await wire.repair()
+      await wire.restore()
     }
     isOver = true
   })()
@@ -155,7 +155,7 @@ test('the server listens for wake-ups again after a database outage', async () =
   let received = 0
   listener.on('events', () => received++)
   await wire.cut()
-  await wire.repair()
+  await wire.restore()
   const receivedByReconnecting = await eventually(async () => received)
   await eventually(async () => {
     sender.send('events')

@@ -59,7 +59,7 @@ async function startWorker(env: Record<string, string> = {}): Promise<Program> {
   const worker = launcher.start(args, { env: { DATABASE_URL: service.databaseUrl, ...env } })
   workers.push(worker)
   await eventually(async () => {
-    if (worker.isOver) throw new Error(`the worker exited: ${(await worker.ended()).errors}`)
+    if (worker.hasExited) throw new Error(`the worker exited: ${(await worker.ended()).errors}`)
     // Some earlier operations may still be leased by the dead worker.
     return (await listeners()).some((pid) => !before.includes(pid))
   })
@@ -167,16 +167,16 @@ test('a worker that is asked to stop hands its work back and exits in time', asy
 
 test('a worker whose connections are all cut at the same time keeps running and continues', async () => {
   const wire = new Wire(service.databaseUrl)
-  await wire.repair()
+  await wire.restore()
   onTestFinished(() => wire.cut())
   const worker = await startWorker({ DATABASE_URL: wire.url })
   // It runs operations, so it has finished starting.
   await resources.newDisk()
   await wire.cut()
   await eventually(async () => (await listeners()).length === 1)
-  await wire.repair()
+  await wire.restore()
   await resources.newDisk()
-  expect(worker.isOver).toBe(false)
+  expect(worker.hasExited).toBe(false)
 })
 
 test('a worker serves only health, readiness and metrics, on loopback', async () => {

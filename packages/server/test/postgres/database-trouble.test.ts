@@ -24,7 +24,7 @@ beforeAll(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   database = await createDatabase()
   wire = new Wire(database.url)
-  await wire.repair()
+  await wire.restore()
   const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => '')
   instantly(config)
   server = await startServer(config, wire.url, pino({ level: 'silent' }))

@@ -17,7 +17,7 @@ const one = { text: 'SELECT 1 AS one' }
 async function openWire() {
   const store = await createDatabase()
   const wire = new Wire(store.url)
-  await wire.repair()
+  await wire.restore()
   onTestFinished(async () => {
     await wire.cut()
     await store.drop()

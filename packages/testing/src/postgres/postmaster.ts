@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../eventually.ts'
 
-/** The folder of the PostgreSQL of a data directory; undefined before its first start. */
+/** Returns the folder of a data directory's PostgreSQL, or undefined before its first start. */
 export function homeOf(dataDir: string): string | undefined {
   try {
     const note = readFileSync(join(dataDir, 'postgres-home'), 'utf8').trim()
@@ -20,7 +20,7 @@ export function pidFileOf(dataDir: string): string {
   return join(homeOf(dataDir)!, 'data/postmaster.pid')
 }
 
-/** The pid, or undefined if PostgreSQL does not run; a zombie does not count. */
+/** Returns the pid, or undefined if PostgreSQL is not running or is a zombie. */
 export function postmasterPid(dataDir: string): number | undefined {
   try {
     const pid = Number(readFileSync(pidFileOf(dataDir), 'utf8').split('\n')[0])
@@ -30,7 +30,7 @@ export function postmasterPid(dataDir: string): number | undefined {
   }
 }
 
-/** The kernel's letter for the state of a process; undefined if there is no process. */
+/** Returns the kernel's letter for the state of a process, or undefined if there is no such process. */
 export function stateOf(pid: number): string | undefined {
   try {
     return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]

@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { type Embedded, openEmbedded } from '@slipway/server/postgres/embedded/index.ts'
 import { root } from '../root.ts'
 
-/** The PostgreSQL of this checkout's tests. The first process that opens it starts it, and the last one stops it. */
+/**
+ * Opens the PostgreSQL for the tests of this checkout. The first process starts it, and the last one stops
+ * it.
+ */
 export const openTestPostgres = (): Promise<Embedded> =>
   openEmbedded({
     dataDir: join(root, '.cache/test-postgres'),

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from '../root.ts'
 
-/** Builds the programs that the suites start as processes, once and before any of them starts. */
+/** Builds the programs that the suites run as processes, once before all suites. */
 export default async function setup() {
   const { build } = await import(pathToFileURL(join(root, 'scripts/build.mjs')).href)
   await build()

@@ -1,9 +1,9 @@
-/** The number of random cases of a suite: in `npm test`, and in `npm run test:long`. */
+/** The number of random cases of a suite in `npm test`, and in `npm run test:long`. */
 const cases = {
   modelBatches: [6, 25],
   fuzzBatches: [160, 630],
   chaosFaults: [20, 80],
-  /** How often two groups want the same hosts. */
+  /** How often two groups compete for the same hosts. */
   groupRaces: [3, 100],
   /** How often a process is killed in the middle of writes. */
   kills: [3, 10],

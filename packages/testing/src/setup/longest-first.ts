@@ -21,7 +21,7 @@ const longest = [
   'server/test/operations/races.test.ts',
 ]
 
-/** Starts the slow files early, so that a run does not end with one of them alone. */
+/** Starts the slow files first, so that none of them runs alone at the end. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {

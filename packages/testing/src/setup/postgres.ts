@@ -4,7 +4,7 @@ import type { TestProject } from 'vitest/node'
 import { query, withDatabase } from '../database.ts'
 import { openTestPostgres } from '../postgres/server.ts'
 
-/** One PostgreSQL for the whole run, and a migrated template that each test file clones. */
+/** Starts one PostgreSQL for the whole run, and creates a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
   const embedded = await openTestPostgres()
   const template = `template_${createHash('sha256').update(JSON.stringify(migrations())).digest('hex').slice(0, 16)}`

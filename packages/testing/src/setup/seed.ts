@@ -1,4 +1,4 @@
 import fc from 'fast-check'
 
-// `vitest.config.ts` sets the seed. A test may still use a seed of its own.
+// `vitest.config.ts` sets the seed. A test can still use its own seed.
 fc.configureGlobal({ seed: Number(process.env.SLIPWAY_SEED) })
