@@ -28,11 +28,11 @@ export const cost = command<{ org?: string | true }>({
       ],
     )
     if (cli.format.kind !== 'table' || cli.format.columns || costs.by_product.length === 0) return
-    const most = Math.max(...costs.by_product.map((product) => product.usd))
+    const highest = Math.max(...costs.by_product.map((product) => product.usd))
     print(cli, '')
     for (const { product_name, usd: sum } of costs.by_product) {
-      const drawn = bar(most > 0 ? sum / most : 0, 40)
-      print(cli, `${product_name.padEnd(16)}${usd(sum).padStart(12)}  ${cli.colors.cyan(drawn)}`)
+      const chartBar = bar(highest > 0 ? sum / highest : 0, 40)
+      print(cli, `${product_name.padEnd(16)}${usd(sum).padStart(12)}  ${cli.colors.cyan(chartBar)}`)
     }
   },
 })

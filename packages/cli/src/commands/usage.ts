@@ -100,13 +100,13 @@ function byProduct(items: UsageItem[]): ProductUsage[] {
 function dailyChart({ io, colors }: Cli, items: UsageItem[]): string[] {
   const days = new Map<string, number>()
   for (const item of items) days.set(item.date, (days.get(item.date) ?? 0) + (item.usd ?? 0))
-  const most = Math.max(...days.values())
+  const highest = Math.max(...days.values())
   const width = Math.max(10, Math.min(60, (io.stdout.columns ?? 80) - 24))
   const lines = Array.from(days)
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([date, sum]) => {
-      const drawn = bar(most > 0 ? sum / most : 0, width)
-      return `${date}  ${colors.cyan(drawn)}${' '.repeat(width - drawn.length)}  ${usd(sum).padStart(10)}`
+      const line = bar(highest > 0 ? sum / highest : 0, width)
+      return `${date}  ${colors.cyan(line)}${' '.repeat(width - line.length)}  ${usd(sum).padStart(10)}`
     })
   return ['', ...lines]
 }

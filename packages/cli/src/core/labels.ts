@@ -32,6 +32,6 @@ export const labelsText = (labels: Labels): string =>
 
 export const labelsColumn = {
   name: 'labels',
-  value: (thing: { labels: Labels }) => labelsText(thing.labels),
+  value: (resource: { labels: Labels }) => labelsText(resource.labels),
   isExtra: true,
 } as const

@@ -17,15 +17,15 @@ export const oneOf = (title: string): string => `${/^[aeiou]/.test(title) ? 'an'
 export function resolveAmong<T>(
   title: string,
   wanted: string,
-  things: T[],
-  named: (thing: T) => Named,
+  candidates: T[],
+  named: (candidate: T) => Named,
 ): T & Named {
-  const all = things.map((thing) => ({ ...thing, ...named(thing) }))
-  const byId = all.find((thing) => thing.id === wanted)
+  const all = candidates.map((candidate) => ({ ...candidate, ...named(candidate) }))
+  const byId = all.find((candidate) => candidate.id === wanted)
   if (byId) return byId
   // Sorted by the hints, which are shown, not by age.
   const matches = all
-    .filter((thing) => thing.name === wanted)
+    .filter((candidate) => candidate.name === wanted)
     .sort((a, b) => (a.hint ?? '').localeCompare(b.hint ?? ''))
   const [only] = matches
   if (only && matches.length === 1) return only

@@ -12,14 +12,14 @@ export interface Resolvable<T> {
   title: string
   /** With `names`, the result may be limited to resources with these names. */
   list(cli: Cli, filter?: { names?: string; label_selector?: string | undefined }): Promise<T[]>
-  named(thing: T): Named
+  named(item: T): Named
 }
 
 /** Returns the id of the resource with this name or id. Resolving a name usually takes one request. */
 export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
   const matches = await kind.list(cli, { names: wanted })
-  if (matches.some((thing) => kind.named(thing).name === wanted)) {
+  if (matches.some((item) => kind.named(item).name === wanted)) {
     return resolveAmong(kind.title, wanted, matches, kind.named).id
   }
   return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
@@ -42,17 +42,17 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   /** The name that examples use. */
   example: string
   list: Resolvable<T>['list']
-  fields?: (thing: T) => [label: string, value: string][]
+  fields?: (item: T) => [label: string, value: string][]
 }
 
 /** For resources that have an id and a name. */
-export const ownName = (thing: { id: string; name: string }): Named => thing
+export const ownName = (item: { id: string; name: string }): Named => item
 
-export const idColumn = { name: 'id', value: (thing: { id: string }) => thing.id, isExtra: true } as const
+export const idColumn = { name: 'id', value: (item: { id: string }) => item.id, isExtra: true } as const
 
 export const ageColumn = {
   name: 'age',
-  value: (thing: { created_at: string }) => ageOf(thing.created_at),
+  value: (item: { created_at: string }) => ageOf(item.created_at),
   align: 'right',
   spare: 1,
 } as const

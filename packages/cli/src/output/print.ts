@@ -51,21 +51,21 @@ export async function printList<T extends object>(
     output.note(output.noteColors.dim('Nothing to show.'))
     if (!output.format.hasHeader) return
   }
-  const heads: TableColumn[] = chosen.map(({ name, align, spare }) => ({
+  const headers: TableColumn[] = chosen.map(({ name, align, spare }) => ({
     title: name.toUpperCase().replaceAll('_', ' '),
     align: align ?? 'left',
     spare: output.format.columns ? undefined : spare,
   }))
   const cells = rows.map((row) => chosen.map((column) => cellOf(output, column, row)))
   const width = widthOf(output.io.stdout)
-  const { text, leftOut } = renderTable(heads, cells, {
+  const { text, hidden } = renderTable(headers, cells, {
     hasHeader: output.format.hasHeader,
     width,
     colors: output.colors,
   })
   print(output, text)
-  if (leftOut.length > 0) {
-    const names = leftOut.map((title) => title.toLowerCase().replaceAll(' ', '_'))
+  if (hidden.length > 0) {
+    const names = hidden.map((title) => title.toLowerCase().replaceAll(' ', '_'))
     output.note(
       output.noteColors.dim(`Hidden columns: ${names.join(', ')}. Widen the terminal, or use -o columns=…`),
     )

@@ -19,7 +19,7 @@ const minWidth = 8
 /** A table as text, and the titles of the columns that did not fit. */
 export interface RenderedTable {
   text: string
-  leftOut: string[]
+  hidden: string[]
 }
 
 /** Lays out columns without borders, and makes the table fit the terminal if possible. */
@@ -44,7 +44,7 @@ export function renderTable(
         .trimEnd(),
     )
     .join('\n')
-  return { text, leftOut: columns.filter((_, index) => !kept.includes(index)).map(({ title }) => title) }
+  return { text, hidden: columns.filter((_, index) => !kept.includes(index)).map(({ title }) => title) }
 }
 
 function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): string {

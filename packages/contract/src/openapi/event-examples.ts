@@ -282,7 +282,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     stop_vms: true,
   }),
-  'organization.updated': organization('The name or the second-factor requirement of the organization changed.', {
+  'organization.updated': organization('The name or second-factor requirement of the organization changed.', {
     name: 'Harbour Labs',
     require_totp: true,
   }),
@@ -377,7 +377,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
-  'vm.deleted': vm('A VM was deleted. Its GPUs, its name and its addresses are free, except reserved addresses.'),
+  'vm.deleted': vm('A VM was deleted. Its GPUs, name and addresses are free, except reserved addresses.'),
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),

@@ -55,9 +55,9 @@ async function optionValues(
   if (option.flags.startsWith('-o,') && typed.startsWith('columns=')) {
     return listValues(typed, columns.map(({ name }) => name).map(plainWord), 'columns='.length)
   }
-  const thing = /^(.+):/.exec(typed)?.[1]
-  if (option.afterColon && thing !== undefined)
-    return withPrefix(`${thing}:`, option.afterColon.map(plainWord))
+  const beforeColon = /^(.+):/.exec(typed)?.[1]
+  if (option.afterColon && beforeColon !== undefined)
+    return withPrefix(`${beforeColon}:`, option.afterColon.map(plainWord))
   const named = await valuesOf(cli, option.complete ?? option.values)
   const found = [...named, ...(option.also ?? []).map(plainWord)]
   return option.isList ? listValues(typed, found) : found
@@ -149,8 +149,8 @@ async function valuesOf(cli: Cli, complete: Completion | undefined): Promise<Can
     }))
   }
   const resource = resources[complete]
-  const things = await Promise.race([resource.list(cli), nothingAfterTimeout()])
-  return things.map((thing) => ({ word: resource.named(thing).name, meaning: '' }))
+  const items = await Promise.race([resource.list(cli), nothingAfterTimeout()])
+  return items.map((item) => ({ word: resource.named(item).name, meaning: '' }))
 }
 
 function nothingAfterTimeout(): Promise<never[]> {

@@ -73,15 +73,15 @@ export async function callTool(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   return toToolResult(async () => {
-    const { place, routeId, tool, isBodyWhole } = routeTool
+    const { partOf, routeId, tool, isBodyWhole } = routeTool
     const missing = tool.inputSchema.required.filter((name) => input[name] === undefined)
-    const unknown = Object.keys(input).filter((name) => !place.has(name))
+    const unknown = Object.keys(input).filter((name) => !partOf.has(name))
     if (missing.length > 0) throw badInput(`Missing: ${missing.join(', ')}.`)
     if (unknown.length > 0) throw badInput(`Unknown: ${unknown.join(', ')}.`)
     const parts = { params: {} as Record<string, string>, query: {} as Input, body: {} as Input }
-    for (const [name, where] of place) {
-      if (where === 'params') parts.params[name] = await paramOf(cli, name, input[name])
-      else if (input[name] !== undefined) parts[where][name] = input[name]
+    for (const [name, part] of partOf) {
+      if (part === 'params') parts.params[name] = await paramOf(cli, name, input[name])
+      else if (input[name] !== undefined) parts[part][name] = input[name]
     }
     const client = routeTool.isOperator ? cli.operator : cli.client
     const body = isBodyWhole ? input.body : parts.body

@@ -27,7 +27,7 @@ export interface RouteTool {
   routeId: RouteId
   isOperator: boolean
   /** Maps each input field to the part of the request that it belongs to. */
-  place: Map<string, 'params' | 'query' | 'body'>
+  partOf: Map<string, 'params' | 'query' | 'body'>
   /** True if the body is not an object with named fields; it is then passed as one field called `body`. */
   isBodyWhole: boolean
 }
@@ -75,17 +75,17 @@ export function routeTools(options: ToolOptions): RouteTool[] {
 function toTool(routeId: RouteId): RouteTool {
   const route = routeOf(routeId)
   const isReading = route.method === 'GET' || route.changesNothing === true
-  const place: RouteTool['place'] = new Map()
+  const partOf: RouteTool['partOf'] = new Map()
   const properties: Record<string, unknown> = {}
   const required: string[] = []
   for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
-    place.set(name, 'params')
+    partOf.set(name, 'params')
     properties[name] = { type: 'string', description: paramText(name) }
     if (!defaulted.has(name)) required.push(name)
   }
   const add = (schema: JsonSchema | undefined, where: 'query' | 'body') => {
     for (const [name, member] of Object.entries(schema?.properties ?? {})) {
-      place.set(name, where)
+      partOf.set(name, where)
       properties[name] = plain(member)
     }
     required.push(...(schema?.required ?? []))
@@ -94,14 +94,14 @@ function toTool(routeId: RouteId): RouteTool {
   const body = route.body as JsonSchema | undefined
   const isBodyWhole = body !== undefined && !body.properties
   if (isBodyWhole) {
-    place.set('body', 'body')
+    partOf.set('body', 'body')
     properties.body = plain(body)
     required.push('body')
   } else add(body, 'body')
 
   return {
     routeId,
-    place,
+    partOf,
     isBodyWhole,
     isOperator: route.access === 'operator',
     tool: {

@@ -13,5 +13,5 @@ function stateCommand(name: string, state: 'free' | 'quarantined', summary: stri
   })
 }
 
-export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'keep a GPU from being used')
+export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'put a GPU into quarantine')
 export const adminGpuFree = stateCommand('free', 'free', 'release a quarantined GPU')
