@@ -47,7 +47,7 @@ const headings: [heading: string, nouns: string[]][] = [
   ['Other:', ['export', 'mcp', 'admin', 'dev']],
 ]
 
-/** Builds the command tree. Only the noun that was typed is loaded, unless help needs them all. */
+/** Builds the command tree. Loads only the noun that was typed, unless help needs all nouns. */
 async function buildProgram(words: string[], run: Run): Promise<Command> {
   const program = new Command('slipway')
     .description('GPU virtual machines from the command line')

@@ -19,7 +19,7 @@ interface Leaf {
   spec: AnyCommand
 }
 
-/** Returns the reference: a page for each command, and one that lists them all. */
+/** Returns the reference: a page for each command, and an index page. */
 export async function referencePages(): Promise<ReferencePage[]> {
   const specs = await Promise.all(Object.values(commands).map((load) => load()))
   const leaves = specs.flatMap((spec) => leavesOf('slipway', spec)).filter(({ spec }) => !spec.isHidden)

@@ -15,7 +15,7 @@ const prefixLength = new RegExp(`^${prefixDigits}$`)
 
 /** Checks the format only; `parseCidr` also checks that the host bits are zero. */
 export const cidrPattern = `^${dotted}/${prefixDigits}$`
-/** Also matches a bare address and empty text. */
+/** Also matches a bare address and an empty string. */
 export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
 
 export const anywhere = '0.0.0.0/0'
@@ -35,7 +35,7 @@ export function parseCidr(text: string): Cidr | null {
   return base % addressCount(prefix) === 0 ? { base, prefix } : null
 }
 
-/** Returns whether a block contains another block or an address; false for other text. */
+/** Returns whether a block contains another block or an address; false for anything else. */
 export function cidrContains(outer: string, innerCidrOrAddress: string): boolean {
   const [block, inner] = [parseCidr(outer), parseCidr(innerCidrOrAddress)]
   return block !== null && inner !== null && blockContains(block, inner)

@@ -59,7 +59,7 @@ export const vmStateTable: Record<VmState, VmStateFacts> = {
 export type VmAction = 'START' | 'STOP' | 'RESET' | 'REPLACE'
 export const vmActionNames = ['START', 'STOP', 'RESET', 'REPLACE'] as const satisfies VmAction[]
 
-/** For each action: the states in which it is allowed, the state while it runs, and the state after it. */
+/** For each action: the states in which it is allowed, the state while it runs, and the final state. */
 export const vmActions: Record<VmAction, { from: VmState[]; via: VmState; to: VmState }> = {
   START: { from: ['STATE_SHUTOFF'], via: 'STATE_STARTING', to: 'STATE_RUNNING' },
   STOP: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_STOPPING', to: 'STATE_SHUTOFF' },

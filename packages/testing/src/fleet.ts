@@ -58,7 +58,7 @@ export async function reportHosts(
 export const reportHost = (database: Database, location: string, report: HostReport) =>
   reportHosts(database, location, [report])
 
-/** Adds a VM that an engine has but that is not in the database. */
+/** Adds a VM that exists at the engine but not in the database. */
 export const addStrayVm = (database: Queryable, id: string) =>
   rows(
     database,

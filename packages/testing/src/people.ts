@@ -24,7 +24,7 @@ export interface NewUser {
   memberOf?: Record<string, Role>
 }
 
-/** Adds a user in the state after accepting an invitation. */
+/** Adds a user who has accepted an invitation. */
 export async function addUser(database: Database, user: NewUser = {}) {
   const { email = someEmail(), isOperator = false, memberOf = {} } = user
   passwordHash ??= hashPassword(password)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The folder of the checkout, found from the working folder so that bundled benchmarks find it too. */
+/** The root of the checkout, found from the working folder, so that bundled benchmarks find it too. */
 export const root = findRoot(process.cwd())
 
 function findRoot(folder: string): string {

@@ -105,8 +105,8 @@ function dailyChart({ io, colors }: Cli, items: UsageItem[]): string[] {
   const lines = Array.from(days)
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([date, sum]) => {
-      const line = bar(highest > 0 ? sum / highest : 0, width)
-      return `${date}  ${colors.cyan(line)}${' '.repeat(width - line.length)}  ${usd(sum).padStart(10)}`
+      const dayBar = bar(highest > 0 ? sum / highest : 0, width)
+      return `${date}  ${colors.cyan(dayBar)}${' '.repeat(width - dayBar.length)}  ${usd(sum).padStart(10)}`
     })
   return ['', ...lines]
 }

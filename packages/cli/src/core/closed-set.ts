@@ -4,7 +4,7 @@ import { UsageError } from '../errors/cli-error.ts'
 /** A longer list is shortened in error messages. */
 const maxListed = 40
 
-/** Returns the word as the set spells it, or throws an error that lists the supported words. */
+/** Returns the matching supported word, or throws an error that lists the supported words. */
 export function knownWord(flag: string, given: string, known: readonly string[]): string {
   const found = known.find((word) => word.toLowerCase() === given.toLowerCase())
   if (found) return found

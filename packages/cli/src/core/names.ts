@@ -13,7 +13,7 @@ export const pluralOf = (title: string): string => (title.endsWith('s') ? `${tit
 /** Returns the title with `a` or `an`. */
 export const oneOf = (title: string): string => `${/^[aeiou]/.test(title) ? 'an' : 'a'} ${title}`
 
-/** Finds the only resource with this name or id. */
+/** Finds the resource with this name or id. Throws if the name is unknown or not unique. */
 export function resolveAmong<T>(
   title: string,
   wanted: string,

@@ -9,7 +9,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** An error of the CLI itself. It is printed without a stack. */
+/** An error of the CLI itself. It is printed without a stack trace. */
 export class CliError extends Error {
   readonly code: string
   readonly exitCode: number

@@ -2,7 +2,7 @@ import { UsageError } from '../errors/cli-error.ts'
 
 export interface OutputFormat {
   kind: 'table' | 'json' | 'yaml'
-  /** The columns that `columns=…` names. */
+  /** The column names in `columns=…`. */
   columns: string[] | undefined
   hasHeader: boolean
 }

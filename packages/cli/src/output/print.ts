@@ -24,9 +24,9 @@ export interface Column<T> {
   name: string
   value: (row: T) => string | number | boolean | null | undefined
   align?: 'left' | 'right'
-  /** Columns with a number are omitted on a narrow terminal, the highest number first. */
+  /** Columns with this number are omitted on a narrow terminal, highest number first. */
   spare?: number
-  /** True if the column is shown only when `-o columns=…` names it. */
+  /** True if the column is shown only if it is listed in `-o columns=…`. */
   isExtra?: boolean
   /** True if the value is a state, which is shown in color. */
   isState?: boolean

@@ -9,7 +9,7 @@ export interface Cell {
 export interface TableColumn {
   title: string
   align?: 'left' | 'right'
-  /** Columns with a number are omitted on a narrow terminal, the highest number first. */
+  /** Columns with this number are omitted on a narrow terminal, highest number first. */
   spare?: number | undefined
 }
 

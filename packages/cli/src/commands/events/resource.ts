@@ -21,12 +21,12 @@ export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
 export const nameOf = (names: Map<string, string>, { resource_id }: Event): string =>
   names.get(resource_id) ?? resource_id
 
-/** A deleted resource is in no list, but its own events contain its name. */
+/** A deleted resource is not in any list, but its events contain its name. */
 export function learnName(names: Map<string, string>, { resource_id, data }: Event): void {
   if (typeof data.name === 'string' && !names.has(resource_id)) names.set(resource_id, data.name)
 }
 
-/** The columns with the caller's address, for users who may see it. */
+/** The event columns and the caller's address, for users who may see it. */
 export const auditColumns: Column<Event>[] = [
   ...eventColumns,
   { name: 'client', value: (event) => event.client_address, spare: 2 },

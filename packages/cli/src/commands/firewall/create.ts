@@ -50,7 +50,7 @@ export const firewallCreate = command<RuleCreateInput>({
   },
 })
 
-/** Creates a rule, follows the operation and prints the rule. */
+/** Creates a rule, waits for the operation and prints the rule. */
 export async function createRule(cli: Cli, wait: WaitFlags, body: FirewallRuleCreate): Promise<void> {
   const { operation } = await cli.client.firewallRuleCreate({ project_id: await cli.project() }, body)
   const finished = await follow(cli, `Creating ${body.name}`, operation, wait)

@@ -10,7 +10,7 @@ import { firewallRules } from './resource.ts'
 /** Checks only the format. The service rejects invalid addresses such as 300.1.1.1 or 10.0.0.1/8. */
 export const looksLikeAddress = (text: string): boolean => /^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(text)
 
-/** Returns addresses unchanged. Any other word names a subnet, a network or a VM. */
+/** Returns addresses unchanged. Any other word is the name of a subnet, a network or a VM. */
 export async function endpointsOf(
   cli: Cli,
   texts: string[],
@@ -27,7 +27,7 @@ export async function endpointsOf(
   )
 }
 
-/** Returns the named network, otherwise the default one, otherwise the only one. */
+/** Returns the named network. Without a name, returns the default network or the only one. */
 export async function networkOf(cli: Cli, wanted: string | undefined): Promise<{ id: string; cidr: string }> {
   const all = await networks.list(cli)
   const found = all.find(({ id, name }) =>

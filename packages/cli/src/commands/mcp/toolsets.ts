@@ -14,6 +14,6 @@ const sets: Record<Lowercase<Exclude<Tag, 'Authentication' | 'Operators'>>, true
 
 export const toolsetNames = Object.keys(sets)
 
-/** A tool that is in no set, such as the one that returns the caller, is always included. */
+/** Tools that are not in a set, such as the tool that returns the caller, are always included. */
 export const isInToolset = (tag: Tag, wanted: string[] | undefined): boolean =>
   wanted === undefined || !toolsetNames.includes(tag.toLowerCase()) || wanted.includes(tag.toLowerCase())
