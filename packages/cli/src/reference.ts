@@ -58,7 +58,7 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
       '| 2 | invalid command line: unknown word, value or column name |',
       '| 3 | not found |',
       '| 4 | conflict, or out of stock |',
-      '| 5 | denied: no login, no permission, no payment method, no quota |',
+      '| 5 | denied: not logged in, no permission, no payment method, or quota exceeded |',
       '| 124 | timed out while waiting; the operation continues |',
       '| 130 | interrupted by Ctrl-C; operations that have started continue |',
     ].join('\n'),

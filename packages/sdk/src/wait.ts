@@ -55,7 +55,7 @@ function waitedTooLong(operation: Operation, timeoutMs: number): ApiError {
   const { operation_name, type } = operation.metadata
   return new ApiError({
     code: 'timed_out',
-    message: `${operation_name} of the ${type.replace('_', ' ')} did not end within ${Math.round(timeoutMs / 1000)} s. The operation continues.`,
+    message: `The ${operation_name} operation on the ${type.replace('_', ' ')} did not end within ${Math.round(timeoutMs / 1000)} s. The operation continues.`,
     operation,
   })
 }

@@ -157,7 +157,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
       workspace.write(configuration!)
       const { code, text } = await workspace.run('plan', ...args)
       expect(code, text).toBe(1)
-      expect(text).toContain('Set deletion_protection = false and apply that first.')
+      expect(text).toContain('Set deletion_protection = false and apply that change first.')
     }
   })
 

@@ -129,7 +129,7 @@ function protectionProblems({ row }: Resource, prior: Values): Problem[] {
   return [
     {
       summary: `The ${row.noun} ${String(prior.name)} is protected`,
-      detail: `This plan would delete the ${row.noun}, and its deletion protection is on. Set deletion_protection = false and apply that first.`,
+      detail: `This plan would delete the ${row.noun}, and its deletion protection is on. Set deletion_protection = false and apply that change first.`,
       attribute: 'deletion_protection',
     },
   ]

@@ -3,7 +3,7 @@ import { sameInstant, sameKey } from './equivalents.ts'
 
 const changesConstantly = 'The value changes constantly, so every plan would show a difference.'
 
-const needsAdmin = 'The access key of the provider must be a key of the organization with the role admin.'
+const needsAdmin = 'The provider’s access key must be an organization key with the role admin.'
 
 export const accountRows: ResourceRow[] = [
   {
@@ -77,7 +77,7 @@ output "ci_key" {
     notes: {
       url: 'Events are sent to this URL by POST.',
       event_types:
-        'The types of the events to send, for example `vm.running` or `operation.*`. If the set is empty, all events are sent.',
+        'The event types to send, for example `vm.running` or `operation.*`. If the set is empty, all events are sent.',
       state: 'A `paused` webhook does not receive events.',
     },
     omitted: {

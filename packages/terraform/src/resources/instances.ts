@@ -9,7 +9,7 @@ export const instanceRows: ResourceRow[] = [
     name: 'instance_template',
     noun: 'instance template',
     description:
-      'A version of a template for VMs and instance groups. A version never changes: every change creates a new one.',
+      'A version of a template for VMs and instance groups. A version never changes; every change creates a new version.',
     routes: 'instanceTemplate',
     example: `resource "slipway_instance_template" "example" {
   name           = "trainer"

@@ -65,7 +65,7 @@ output "usd_per_hour" {
     allow_stopping: {
       type: 'bool',
       description:
-        'Allows the provider to stop and start the VM for a change of its type within the same family. The data on the local scratch disk is lost when a VM stops.',
+        'Allows the provider to stop and start the VM to change its type within the same family. The data on the local scratch disk is lost when a VM stops.',
     },
     placed_location: {
       type: 'string',

@@ -26,6 +26,6 @@ const exportLog = command<{ since?: number }>({
 
 export const adminAudit: GroupSpec = {
   name: 'audit',
-  summary: 'export of the audit log',
+  summary: 'audit log export',
   commands: [exportLog],
 }

@@ -35,7 +35,7 @@ function decision(name: 'approve' | 'reject', state: 'approved' | 'rejected', su
 
 export const adminQuotaRequest: GroupSpec = {
   name: 'quota-request',
-  summary: 'requests of organizations for higher quotas',
+  summary: 'quota requests of all organizations',
   commands: [
     listCommand<AdminQuotaRequest, { state: (typeof states)[number] | 'all' }>(adminQuotaRequests, {
       group: 'admin',

@@ -17,7 +17,7 @@ const advance = command<{ duration?: string; to?: string }>({
   summary: 'move the clock forward and run everything that becomes due',
   details:
     'Expiries, operations, invoices and webhooks run in order, each at its scheduled time. The command returns when all of them are done.',
-  arguments: [{ syntax: '[duration]', description: 'how far, for example 90s, 15m, 4h or 31d' }],
+  arguments: [{ syntax: '[duration]', description: 'how far to advance, for example 90s, 15m, 4h or 31d' }],
   options: [
     { flags: '--to <time>', description: 'time to advance to, for example 2027-01-01', parse: parseTime },
   ],

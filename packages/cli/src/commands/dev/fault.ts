@@ -71,7 +71,7 @@ lie and forget apply only to operations. A fault is active until it is deleted, 
       description: 'probability that a match takes effect, between 0 and 1',
       parse: parseNumber,
     },
-    { flags: '--seed <number>', description: 'the same seed gives the same failures', parse: parseNumber },
+    { flags: '--seed <number>', description: 'random seed, for repeatable failures', parse: parseNumber },
   ],
   examples: [
     'slipway dev fault create vm-create --step boot --effect fail --after 2 --times 1',

@@ -42,7 +42,7 @@ export const group: GroupSpec = {
           delete_disks: deleteDisks,
         }),
       {
-        loses: 'All its members are deleted with it.',
+        loses: 'All its members will also be deleted.',
         isOperation: true,
         options: [
           {
