@@ -7,7 +7,7 @@ export const Event = record('Event', {
   id: Uuid,
   position: Type.Integer({
     description:
-      'The order of events. Positions increase, and an event never gets a lower position than an event that was already visible. 0 until the position is assigned, shortly after the event is written.',
+      'Events are ordered by position. A new event always gets a higher position than all events that are already visible. 0 until the position is assigned, shortly after the event is written.',
   }),
   type: Type.String({
     description: 'For all types, see the query parameter `type` of the event list.',

@@ -70,7 +70,7 @@ export const signInRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/auth/totp',
     summary: 'Start setting up a second factor',
-    description: 'The second factor becomes active when a code confirms it.',
+    description: 'The second factor becomes active when you confirm it with a code.',
     access: 'user',
     body: body('TotpRequest', { current_password: Type.String({ minLength: 1, maxLength: 256 }) }),
     response: record('TotpSecret', {

@@ -293,7 +293,8 @@ export const vpcRoutes = defineRoutes({
     response: record('FirewallRuleTestResult', {
       allowed: Type.Boolean(),
       rule_id: Type.String({
-        description: 'The rule that decided. Empty if no rule matched and the packet is denied by default.',
+        description:
+          'The rule that allowed or denied the packet. Empty if no rule matched; the packet is then denied.',
       }),
     }),
   },

@@ -65,7 +65,7 @@ export const maxFaultGroups = 20
 export const GpuFaultDay = record('GpuFaultDay', {
   date: Type.String({ ...UtcDate, description: 'The UTC day.' }),
   group: Type.String({
-    description: `The model, the name of the host, or the XID. Empty for the sum of all groups after the ${maxFaultGroups} with the most faults.`,
+    description: `The model, the name of the host, or the XID. Empty for the sum of all groups except the ${maxFaultGroups} with the most faults.`,
     examples: ['A100 80GB PCIe'],
   }),
   host_id: Type.String({ description: 'With `group_by=host`: the host. Otherwise empty.' }),

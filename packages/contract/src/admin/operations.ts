@@ -71,7 +71,7 @@ export const adminOperationRoutes = defineRoutes({
     summary: 'Abandon a stuck operation',
     isDestructive: true,
     description:
-      'The operation ends as failed. The service keeps trying to remove what the operation left behind. You must remove resources that the service cannot remove.',
+      'The operation is marked as failed. The service continues to remove resources that the operation left behind. You must remove resources that the service cannot remove.',
     access: 'operator',
     response: AdminOperation,
     errors: ['conflict'],

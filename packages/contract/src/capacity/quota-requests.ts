@@ -18,7 +18,7 @@ export type QuotaRequestState = (typeof quotaRequestStates)[number]
 
 const Reason = Type.String({
   ...PlainText({ minLength: 1, maxLength: 500, examples: ['A training run with 16 GPUs in December'] }),
-  description: 'Why the organization needs the higher limit. Operators read it.',
+  description: 'Why the organization needs the higher limit. Operators see this text.',
 })
 const Note = Type.String({
   ...PlainText({ maxLength: 500, examples: ['New hosts arrive this week'] }),
@@ -35,10 +35,10 @@ export const QuotaRequest = record('QuotaRequest', {
   reason: Type.String(),
   state: Type.Enum([...quotaRequestStates]),
   requested_by: Type.String({
-    description: 'The user or access key, like the actor of an event.',
+    description: 'The user or access key, in the same format as the actor of an event.',
     examples: ['user:0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'],
   }),
-  note: Type.String({ description: 'The explanation of the operator who decided. Empty if there is none.' }),
+  note: Type.String({ description: 'The operator’s explanation of the decision. Empty if there is none.' }),
   created_at: Timestamp,
   decided_at: Timestamp,
 })
@@ -49,7 +49,7 @@ export const quotaRequestRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/quota-requests',
     tag: 'Organizations',
-    summary: 'List requests for higher quotas',
+    summary: 'List quota requests',
     description: 'Decided requests are kept for 90 days.',
     access: 'viewer',
     query: PageQuery,
@@ -80,7 +80,7 @@ export const quotaRequestRoutes = defineRoutes({
     method: 'DELETE',
     path: '/v0.1/organizations/{organization_id}/quota-requests/{quota_request_id}',
     tag: 'Organizations',
-    summary: 'Withdraw an open request for a higher quota',
+    summary: 'Withdraw an open quota request',
     access: 'admin',
     response: Empty,
     errors: ['conflict'],
@@ -92,7 +92,7 @@ export const adminQuotaRequestRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/quota-requests',
     tag: 'Operators',
-    summary: 'List requests for higher quotas of all organizations',
+    summary: 'List quota requests of all organizations',
     access: 'operator',
     isInventory: true,
     query: Type.Object({ ...pageQuery, state: Type.Optional(Type.Enum([...quotaRequestStates])) }),
@@ -102,7 +102,7 @@ export const adminQuotaRequestRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/quota-requests/{quota_request_id}',
     tag: 'Operators',
-    summary: 'Approve or reject a request for a higher quota',
+    summary: 'Approve or reject a quota request',
     description:
       'Approval sets the quota of the organization to the requested limit, unless the quota is already higher. Owners and admins of the organization are informed by e-mail, with the note.',
     access: 'operator',

@@ -95,7 +95,7 @@ const requestMembers = {
       'The body of the request. A request that the service made to replace an unhealthy VM has `replace_vm_id`. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
   }),
   gpus_wanted: Type.Integer(),
-  gpus_held: Type.Integer({ description: 'GPUs that are held for the request now.' }),
+  gpus_held: Type.Integer({ description: 'GPUs that are currently held for the request.' }),
   position: Type.Union([Type.Integer(), Type.Null()], {
     description: 'The position in the queue, from 1. Null if it is over 100 or the request is not waiting.',
   }),
@@ -220,7 +220,7 @@ export const adminCapacityRequestRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/capacity-requests',
     tag: 'Operators',
-    summary: 'List the capacity requests of all tenants that have not ended',
+    summary: 'List the unfinished capacity requests of all tenants',
     access: 'operator',
     query: Type.Object({
       ...pageQuery,

@@ -19,8 +19,8 @@ export const Reservation = record('Reservation', {
   }),
   duration: Type.Integer({ description: 'The length of the contract in whole months, rounded down.' }),
   quantity: Type.Integer({ description: 'GPUs that were bought.' }),
-  delivered_quantity: Type.Integer({ description: 'GPUs that are delivered to the organization now.' }),
-  used_quantity: Type.Integer({ description: 'GPUs that VMs use now.' }),
+  delivered_quantity: Type.Integer({ description: 'GPUs that are currently delivered to the organization.' }),
+  used_quantity: Type.Integer({ description: 'GPUs that VMs currently use.' }),
   locations: Type.Array(Type.String()),
   projects: Type.Array(Uuid, {
     description: 'The projects that may use the reservation. Empty means all projects of the organization.',
@@ -111,7 +111,7 @@ export const adminReservationRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/reservations/{reservation_id}',
     tag: 'Operators',
-    summary: 'Change the end of a reservation, or its projects',
+    summary: 'Change the end or the projects of a reservation',
     access: 'operator',
     body: body('ReservationUpdate', {
       contract_end_date: Type.Optional(Instant),

@@ -329,7 +329,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'subnet.deleted': subnet('A subnet was deleted.'),
   'subnet.updated': subnet('A subnet’s name changed.'),
-  'user.created': user('An account was created by single sign-on.', {
+  'user.created': user('An account was created through single sign-on.', {
     email: 'ada@example.com',
     issuer: 'https://login.example.com',
   }),

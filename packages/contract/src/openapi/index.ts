@@ -187,7 +187,7 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
       name: 'X-Request-Id',
       in: 'header',
       description:
-        'Your own id for the request: at most 128 visible ASCII characters. The service replaces any other value.',
+        'Your own id for the request: at most 128 visible ASCII characters. The service replaces invalid values.',
       schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
       example: 'req-5f0c2d',
     },

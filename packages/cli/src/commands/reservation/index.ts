@@ -11,7 +11,7 @@ const reservationUse = command<{ ref: string; vm: string }>({
   name: 'use',
   summary: 'move a running VM into a reservation',
   details:
-    'The VM is not billed separately while it uses the reservation. The reservation is billed whether its GPUs are used or not.',
+    'The VM is not billed separately while it uses the reservation. The reservation is billed whether or not its GPUs are used.',
   arguments: [refArgument(reservations), vmArgument],
   examples: [`slipway reservation use ${reservations.example} train-7`],
   async run(cli, { ref, vm }) {

@@ -32,6 +32,6 @@ export const vmHealth = command<{ ref: string; onFault?: Vm['on_gpu_fault'] } & 
     const vm_id = await idOf(cli, vms, ref)
     const { name, health } = await cli.client.vmGet({ project_id: await cli.project(), vm_id })
     await printList(cli, health.reasons, columns, members)
-    cli.note(`${name} is ${health.status}${health.since ? ` since ${health.since}` : ''}.`)
+    cli.note(`${name} is ${health.status}${health.since ? ` (since ${health.since})` : ''}.`)
   },
 })
