@@ -51,7 +51,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'vm-similar': async (scene) => {
     const { id } = await scene.createVm(scene.projects['with-1']!, 'model')
     const page = await inProject(scene, `/vms/new?like=${id}`, 'with-1')
-    await page.getByText('Similar to model').waitFor()
+    await page.getByText('Based on model').waitFor()
     return page
   },
   'dialog-rule': async (scene) => {

@@ -18,7 +18,7 @@ import { removeVms, type Service } from './support/service.ts'
 
 afterAll(closeShared)
 
-/** Runs in the page. Counts presses of the mouse, and choices in lists, which need a mouse press of their own. */
+/** Runs in the page. Counts mouse presses, and choices in lists, each of which needs another mouse press. */
 function countClicks(): void {
   const counter = window as unknown as { clicks?: number }
   const isCounting = counter.clicks !== undefined
@@ -32,8 +32,8 @@ function countClicks(): void {
 }
 
 /**
- * The jobs that people come to the console for. Each begins on the overview of the project, and its number of clicks is a
- * limit: a change that makes a job longer fails here.
+ * The most common jobs in the console. Each starts on the project overview and has a maximum number of
+ * clicks: a change that makes a job longer fails here.
  */
 describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
   const scene = useConsole('Jobs', 'owner and operator')
@@ -56,12 +56,12 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
   const button = (name: string | RegExp) => main().getByRole('button', { name })
   const submit = (name: string) => dialog().getByRole('button', { name }).click()
   const clicks = () => page.evaluate(() => (window as unknown as { clicks: number }).clicks)
-  async function expectClicks(most: number): Promise<void> {
-    const made = await clicks()
-    expect(made, 'clicks are counted').toBeGreaterThan(0)
-    expect(made, 'clicks').toBeLessThanOrEqual(most)
+  async function expectClicks(max: number): Promise<void> {
+    const count = await clicks()
+    expect(count, 'clicks are counted').toBeGreaterThan(0)
+    expect(count, 'clicks').toBeLessThanOrEqual(max)
   }
-  /** Lets the engine fail until the test ends. */
+  /** Makes the engine fail until the test ends. */
   async function addFault(method: string, kind: 'fail' | 'reject'): Promise<void> {
     await service.sql(
       'INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ($1, $2, 0, 1000)',
@@ -98,22 +98,22 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
     await expectClicks(2)
   })
 
-  test('stop what costs most: 5 clicks', async () => {
+  test('stop the most expensive VM: 5 clicks', async () => {
     await createVm(service, 'cheap', 'a40.1x')
-    await createVm(service, 'dear', 'a100.4x')
+    await createVm(service, 'expensive', 'a100.4x')
     await goTo('VMs')
     await main()
       .getByRole('button', { name: /^USD\/h/ })
       .click()
     const first = main().getByRole('table', { name: 'VMs' }).getByRole('row').nth(1)
-    await expect.poll(() => first.textContent()).toContain('dear')
-    await first.getByRole('link', { name: 'dear' }).click()
+    await expect.poll(() => first.textContent()).toContain('expensive')
+    await first.getByRole('link', { name: 'expensive' }).click()
     await button('Stop').click()
     await dialog()
       .getByText(/this saves 5\.80 USD\/h/)
       .waitFor()
     await submit('Stop VM')
-    await result(page, 'Stopped dear').waitFor()
+    await result(page, 'Stopped expensive').waitFor()
     await expectClicks(5)
   })
 
@@ -128,7 +128,7 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
     expect(rules.find(({ name }) => name === 'allow-jupyter')!.sources[0]!.cidr).toBe('127.0.0.1')
   })
 
-  test('grow a disk and attach it: 5 clicks', async () => {
+  test('resize a disk and attach it: 5 clicks', async () => {
     const { project_id } = service
     await createVm(service, 'holder', 'a40.1x')
     const disk = { name: 'datasets', size: '10GiB', location: 'us-east1-a' }
@@ -251,10 +251,10 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
     expect(await clicks()).toBe(0)
   })
 
-  test('go on after the connection was lost: 4 clicks', async () => {
+  test('continue after the connection was lost: 4 clicks', async () => {
     const vm = await createVm(service, 'far', 'a40.1x')
     await main().getByRole('link', { name: 'far', exact: true }).click()
-    // The page is loaded in parts, which must all be there before the connection is lost.
+    // The page is loaded in parts. All of them must be loaded before the connection is lost.
     await button('Stop').waitFor()
     await settled(page)
     await service.stop()
@@ -262,7 +262,7 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
       await page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()
       await button('Stop').click()
       await submit('Stop VM')
-      await result(page, 'Not stopped: far').waitFor()
+      await result(page, 'Could not stop far').waitFor()
     } finally {
       await service.start()
     }

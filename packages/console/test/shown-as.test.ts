@@ -84,7 +84,7 @@ const withoutCommands = [
   'ui/dialog.tsx',
 ]
 
-test('every dialog that changes something shows the commands that do the same', () => {
+test('every dialog that changes something shows the equivalent commands', () => {
   const missing = sources
     .filter(({ name }) => !withoutCommands.includes(name))
     .filter(({ text }) => {

@@ -10,7 +10,7 @@ import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 
 /** A longer list of projects has a filter field. */
-const mostAtAGlance = 8
+const maxWithoutFilter = 8
 
 export function ProjectSwitcher() {
   const { caller, projects, organizations } = useMe()
@@ -42,7 +42,7 @@ export function ProjectSwitcher() {
   )
   return (
     <>
-      {projects.length > mostAtAGlance ? (
+      {projects.length > maxWithoutFilter ? (
         <ManyProjects
           trigger={trigger}
           projects={projects}
@@ -70,7 +70,7 @@ export function ProjectSwitcher() {
                     key: 'all',
                     label: 'All projects',
                     icon: <Icon name="layout-grid" size={14} />,
-                    isApart: true,
+                    hasSeparator: true,
                     onSelect: openAll,
                   },
                 ]
@@ -79,7 +79,7 @@ export function ProjectSwitcher() {
               key: 'new',
               label: 'New project',
               icon: <Icon name="plus" size={14} />,
-              isApart: projects.length < 2,
+              hasSeparator: projects.length < 2,
               onSelect: () => setCreating(true),
             },
           ]}

@@ -6,7 +6,7 @@ import { Button } from '../ui/button.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
 
-export const shortestPassword = 8
+export const minPasswordLength = 8
 
 /** Signs the visitor in and opens the page that they requested. */
 export function useSignIn() {
@@ -37,7 +37,7 @@ export function useSignIn() {
 /** Reads the code after `#`, a part of the link that browsers never send to a server. */
 export const codeFromLink = () => new URLSearchParams(location.hash.slice(1)).get('code') ?? ''
 
-export const isTooShort = (password: string) => password.length < shortestPassword
+export const isTooShort = (password: string) => password.length < minPasswordLength
 
 export function NewPassword({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   return (
@@ -47,7 +47,7 @@ export function NewPassword({ value, onChange }: { value: string; onChange: (val
       autoComplete="new-password"
       value={value}
       onChange={onChange}
-      hint={`At least ${shortestPassword} characters.`}
+      hint={`At least ${minPasswordLength} characters.`}
     />
   )
 }

@@ -19,11 +19,11 @@ const words: Record<VmAction, { verb: string; past: string; icon: IconName }> = 
   REPLACE: { verb: 'Replace', past: 'Replaced', icon: 'unplug' },
 }
 
-/** A VM is replaced because of its GPUs: the action is shown if one of them is at fault. */
+/** Replace is shown only if one of the VM's GPUs is faulty. */
 const actionsOf = ({ health }: Vm): VmAction[] =>
   (Object.keys(words) as VmAction[]).filter((action) => action !== 'REPLACE' || health.reasons.length > 0)
 
-/** What an action does to the VMs, for its confirmation dialog. */
+/** Explains in a confirmation dialog what an action does to the VMs. */
 export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) {
   const usdPerHour = usePriceOf(vms[0]?.project_id ?? '')
   const priced = vms.filter((vm) => action === 'START' || vmStateTable[vm.state].isBilled)
@@ -34,7 +34,7 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
   if (action === 'REPLACE')
     return (
       <>
-        <p>The VM will stop and start on other GPUs. Its id, disks, addresses and host keys will be kept.</p>
+        <p>The VM will stop and start on other GPUs. Its ID, disks, addresses and host keys will be kept.</p>
         {scratch.length > 0 && (
           <p className="mt-2">
             <b className="font-medium text-ink">Local scratch data will be lost.</b>
@@ -82,7 +82,7 @@ export function disabledActionReasons(vm: Vm): string[] {
   )
 }
 
-/** Opens the confirmation of Stop, with the price that ends. */
+/** A button that opens the Stop confirmation, next to the VM's price. */
 export function StopLink({ vm, reason }: { vm: Vm; reason: string | undefined }) {
   const [, setSearch] = useSearchState()
   const usdPerHour = usePriceOf(vm.project_id)(vm.type) ?? vm.usd_per_hour
@@ -116,7 +116,7 @@ export function VmActions({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
     done: (action) => `${words[action].past} ${vm.name}`,
-    failed: (action) => `Not ${words[action].past.toLowerCase()}: ${vm.name}`,
+    failed: (action) => `Could not ${words[action].verb.toLowerCase()} ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsError: isOutOfStock,
   })

@@ -115,8 +115,8 @@ function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
     <Section
       title={model}
       about={[
-        ...(memory ? [`${count(memory)} GB of memory for each GPU`] : []),
-        ...(prices.length > 0 ? [`from ${usd(Math.min(...prices))} per GPU and hour`] : []),
+        ...(memory ? [`${count(memory)} GB of memory per GPU`] : []),
+        ...(prices.length > 0 ? [`from ${usd(Math.min(...prices))} per GPU-hour`] : []),
       ].join(', ')}
     >
       <Table
@@ -170,7 +170,7 @@ const columns: Column<Row>[] = [
   },
   {
     key: 'per-gpu',
-    title: 'Per GPU and hour',
+    title: 'Per GPU-hour',
     width: '150px',
     align: 'right',
     isFoldable: true,

@@ -58,8 +58,8 @@ export function Groups() {
                 },
               })}
             >
-              A group has up to 64 equal VMs, for example the nodes of a training run. All VMs are created, or
-              none. The VMs are billed from the moment when the last VM responds.
+              A group has up to 64 identical VMs, such as the nodes of a training run. Either all VMs are
+              created or none are. Billing starts when the last VM responds.
             </Empty>
           ) : (
             <Table

@@ -11,7 +11,7 @@ import {
   EntryFrame,
   isTooShort,
   NewPassword,
-  shortestPassword,
+  minPasswordLength,
   useSignIn,
 } from '../features/entry-form.tsx'
 import { Button, ButtonLink } from '../ui/button.tsx'
@@ -31,7 +31,7 @@ export function Accept() {
     queryFn: () => client.authInvitation({ code: linkedCode }),
     enabled: linkedCode !== '',
   })
-  // Without a session the response is 401, which is not an error here.
+  // Without a session, the response is 401. That is not an error here.
   const signedIn = useQuery({
     queryKey: ['signedInAs'],
     queryFn: () =>
@@ -57,11 +57,11 @@ export function Accept() {
         !code.trim()
           ? 'Enter the code from the invitation'
           : isTooShort(password)
-            ? `Enter a password of at least ${shortestPassword} characters`
+            ? `Enter a password of at least ${minPasswordLength} characters`
             : undefined
       }
       onSubmit={() => enter({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
-      note={invited ? words(invited) : ''}
+      note={invited ? invitationText(invited) : ''}
       footer="The link works once. Already have an account? Sign in, then reopen this link."
     >
       {signedIn.data && code && (
@@ -114,7 +114,7 @@ function DeadInvitation() {
   )
 }
 
-function words(invited: {
+function invitationText(invited: {
   organization_name: string
   role: string
   is_operator: boolean
@@ -127,5 +127,5 @@ function words(invited: {
   ]
   const who = invited.invited_by || 'An operator'
   const what = grants.length > 0 ? ` as ${grants.join(' and ')}` : ''
-  return `${who} invites you${what}. The invitation is for ${invited.email || 'anyone with this link'}.`
+  return `${who} invited you${what}. The invitation is for ${invited.email || 'anyone with this link'}.`
 }

@@ -12,8 +12,8 @@ export function NoProject() {
   if (!organization)
     return (
       <Page title="Projects">
-        <Empty title="You are not a member of an organization yet">
-          Ask an owner for an invitation. The projects of the organization then appear here.
+        <Empty title="You are not a member of any organization yet">
+          Ask an owner for an invitation. The organization’s projects will then appear here.
         </Empty>
       </Page>
     )

@@ -104,7 +104,7 @@ export function Overview() {
 
 const limitTitles: Record<Limit['of'], string> = {
   project: 'Project limits',
-  organization: 'Organization limits (all projects together)',
+  organization: 'Organization limits (all projects combined)',
 }
 
 /** Shows the usage of each quota, grouped by the owner of the limit. */

@@ -11,7 +11,7 @@ import { NoProject } from './no-project.tsx'
 
 type ProjectSummary = ListItem<'organizationProjectList'>
 
-/** What runs and what it costs, in all projects of the user's organizations. */
+/** Running VMs and costs in all projects of the user's organizations. */
 export function Projects() {
   const { organizations, projects } = useMe()
   if (projects.length === 0) return <NoProject />

@@ -5,7 +5,7 @@ import { client } from '../api/client.ts'
 import { codeFromLink, EntryForm, isTooShort, NewPassword } from '../features/entry-form.tsx'
 import { TextField } from '../ui/field.tsx'
 
-/** Sets a new password with the code of a reset link. */
+/** Sets a new password with the code from a reset link. */
 export function Reset() {
   const navigate = useNavigate()
   const [code] = useState(codeFromLink)

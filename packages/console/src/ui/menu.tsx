@@ -9,7 +9,7 @@ interface MenuEntry {
   onSelect: () => void
   isDanger?: boolean
   /** Draws a separator above the entry. */
-  isApart?: boolean
+  hasSeparator?: boolean
   /** Marks the current choice with a check mark. */
   isCurrent?: boolean
 }
@@ -40,7 +40,7 @@ export function Menu({
             {header && <div className="border-b border-line px-3 py-2 text-sm text-ink-muted">{header}</div>}
             {entries.map((entry) => (
               <Fragment key={entry.key}>
-                {entry.isApart && <Base.Separator className="my-1 border-t border-line" />}
+                {entry.hasSeparator && <Base.Separator className="my-1 border-t border-line" />}
                 <Base.Item
                   onClick={entry.onSelect}
                   className={`flex min-h-8 cursor-pointer items-center gap-2 px-3 py-1 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium' : ''}`}

@@ -32,7 +32,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
   const openTabOf = (tabs: string, name: string) =>
     page.getByRole('navigation', { name: tabs }).getByRole('link', { name, exact: true }).click()
   const row = (name: RegExp) => main().getByRole('row', { name })
-  /** Returns what axe and a narrow screen object to. */
+  /** Returns accessibility problems in both themes, and layout problems on a narrow screen. */
   const findingsOn = async (name: string) => [
     ...(await inBothThemes(page, name)),
     ...(await onNarrowScreen(page, name)),
@@ -73,7 +73,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await dialog().getByLabel('Number of VMs').fill('2')
     await dialog().getByText('Will be deleted: trainer-3').waitFor()
     await dialog().getByRole('button', { name: 'Resize group' }).click()
-    await result('trainer has 2 VMs').waitFor()
+    await result('Resized trainer to 2 VMs').waitFor()
     await members.getByRole('row', { name: /^trainer-3/ }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await dialog().getByText('this saves 1.80 USD/h').waitFor()
@@ -99,16 +99,16 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     expect(await service.asOwner.collect('vmList', { project_id })).toEqual([])
   })
 
-  test('a group that does not fit offers the number that does', async () => {
+  test('a group that does not fit offers the number of VMs that fits', async () => {
     await open('/vms/new?type=a100.8x&location=eu-north1-a&count=2')
-    await summary().getByText('Only 1 × a100.8x fit in eu-north1-a now.').waitFor()
+    await summary().getByText('Only 1 × a100.8x available in eu-north1-a.').waitFor()
     await summary().getByRole('button', { name: 'Use us-east1-a' }).waitFor()
     await summary().getByRole('button', { name: 'Use 1 VM' }).click()
     expect(await page.getByLabel('Number of VMs').inputValue()).toBe('1')
     await summary().getByRole('button', { name: 'Create VM' }).waitFor()
   })
 
-  test('a form is saved as a template, from which a VM and a new version are made', async () => {
+  test('a form is saved as a template, from which a VM and a new version are created', async () => {
     await open('/templates')
     await main().getByText('slipway template create trainer').waitFor()
     await main().getByRole('link', { name: 'Create template' }).first().click()
@@ -131,7 +131,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await page.getByLabel('Name', { exact: true }).fill('from-template')
     await page.getByLabel('Labels').fill('')
     await summary().getByRole('button', { name: 'Save as template' }).click()
-    await dialog().getByText('The values become version 2').waitFor()
+    await dialog().getByText('Saving creates version 2').waitFor()
     await dialog().getByRole('button', { name: 'Save new version' }).click()
     await result('Saved template notebook, version 2').waitFor()
     await summary().getByRole('button', { name: 'Create VM' }).click()
@@ -163,9 +163,9 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await fillKey()
     await page.getByLabel('Number of VMs').fill('3')
     const wait = main().getByRole('region', { name: 'Wait for capacity' })
-    await wait.getByRole('heading', { name: 'Only 1 × a100.4x fit in eu-north1-a' }).waitFor()
+    await wait.getByRole('heading', { name: 'Only 1 × a100.4x available in eu-north1-a' }).waitFor()
     await wait.getByRole('button', { name: 'Wait for capacity' }).click()
-    // More GPUs than the location has are never free at once.
+    // The location has fewer GPUs than the group needs, so the request is refused.
     await wait.getByRole('alert').waitFor()
     await page.getByLabel('Number of VMs').fill('2')
     await wait.getByText('the group is created when its turn comes and all its VMs fit').waitFor()
@@ -189,7 +189,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await expect.poll(() => stockOf('a100.8x'), { timeout: 60_000 }).toBe(1)
   })
 
-  test('a type that is out of stock can be waited for, and held GPUs are claimed', async () => {
+  test('a request waits for a type that is out of stock, and held GPUs are claimed', async () => {
     const all = { ...vmRequest('takes-all', 'a100.8x'), location: 'eu-north1-a' }
     const { operation } = await service.asOwner.vmCreate({ project_id }, all)
     await service.asOwner.wait({ project_id }, operation)
@@ -198,7 +198,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await wait.getByText('a100.8x is out of stock in eu-north1-a').waitFor()
     await page.getByLabel('Name', { exact: true }).fill('patient')
     await fillKey()
-    await wait.getByText(/No request waits for such GPUs now\. There is no estimate yet/).waitFor()
+    await wait.getByText(/No requests are waiting for these GPUs\. There is no estimate yet/).waitFor()
     expect(await findingsOn('vm-create-wait')).toEqual([])
     await wait.getByLabel('Hold the GPUs').check()
     await wait.getByRole('button', { name: 'Wait for capacity' }).click()
@@ -239,7 +239,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     })
     expect(granted.state).toBe('fulfilled')
     await page.getByRole('button', { name: 'Start', exact: true, disabled: false }).click()
-    await dialog().getByText('No request waits for such GPUs now.').waitFor()
+    await dialog().getByText('No requests are waiting for these GPUs.').waitFor()
     await dialog().getByRole('button', { name: 'Wait for capacity' }).click()
     await queue.getByRole('row', { name: /^patient a100\.8x eu-north1-a waiting 1/ }).waitFor()
     await queue.getByRole('button', { name: 'Cancel patient' }).click()
@@ -283,7 +283,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
   })
 })
 
-/** Returns a time as a `datetime-local` input takes it. */
+/** Returns a time in the format of a `datetime-local` input. */
 function localInput(fromNowMs: number): string {
   const date = new Date(Date.now() + fromNowMs)
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)

@@ -20,7 +20,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
   const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
   const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
-  test('a type beyond a quota is not preselected, and the summary names the quota', async () => {
+  test('a type that exceeds a quota is not preselected, and the summary names the quota', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a100_gpus', max: 0 }] })
@@ -222,7 +222,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
       return broken
     })
 
-  test('a preset opens a port to the address of the user, and opening it to the world is a warning', async () => {
+  test('a preset opens a port to the user’s address, and opening it to all shows a warning', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await open(project_id, '/network/firewall')
@@ -312,7 +312,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await dialog().waitFor({ state: 'detached' })
   })
 
-  test('a click on a column title sorts the list of VMs and is kept in the URL', async () => {
+  test('a click on a column title sorts the list of VMs, and the order is kept in the URL', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     for (const name of ['vm-10', 'vm-9']) await createVm(service, name, 'a40.1x', project_id)

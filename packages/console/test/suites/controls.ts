@@ -43,7 +43,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await dialog().getByLabel('Name').fill('trainer')
     await dialog().getByLabel('Description').fill('Fine-tuning run of November')
     await dialog().getByLabel('Labels').fill('Team=ml')
-    await dialog().getByText('Team=ml: keys can contain lower-case letters').waitFor()
+    await dialog().getByText('Team=ml: keys can contain lowercase letters').waitFor()
     await dialog().getByLabel('Labels').fill('team=ml, gpu-job')
     await dialog().getByLabel('Deletion protection').check()
     await dialog().getByRole('button', { name: 'Save' }).click()
@@ -89,7 +89,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     expect(await row(/datasets/).count()).toBe(0)
   })
 
-  test('a filter keeps every character of fast typing, and the other filters', async () => {
+  test('a filter keeps every character that is typed quickly, and the other filters', async () => {
     await createVm(service, 'trainer', 'a40.1x', project_id)
     await open('/vms')
     await main().getByLabel('Filter by name, address or ID').focus()
@@ -143,15 +143,15 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
   test('tabs keep their position when the page changes', async () => {
     await open('/settings/keys')
     const tabs = page.getByRole('navigation', { name: 'Settings' }).getByRole('link')
-    const places = () => tabs.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().x))
+    const positions = () => tabs.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().x))
     await page.getByRole('heading', { level: 1 }).waitFor()
-    const before = await places()
+    const before = await positions()
     expect(before.length).toBeGreaterThan(3)
     await tabs.filter({ hasText: 'Members' }).click()
     await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
     // The tab is current before its page is rendered.
     await main().getByText('can see all of its projects').waitFor()
-    expect(await places()).toEqual(before)
+    expect(await positions()).toEqual(before)
   })
 
   test('a VM is created with several keys of the project', async () => {
@@ -235,11 +235,11 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await open('/vms/new')
     await page.getByLabel('SSH public key').fill(sshKey)
     const button = main().getByRole('button', { name: 'Create VM' })
-    for (const place of ['Type', 'Disks', 'Options']) {
-      await main().getByRole('group', { name: place }).scrollIntoViewIfNeeded()
+    for (const section of ['Type', 'Disks', 'Options']) {
+      await main().getByRole('group', { name: section }).scrollIntoViewIfNeeded()
       const box = (await button.boundingBox())!
-      expect(box.y, place).toBeGreaterThan(0)
-      expect(box.y + box.height, place).toBeLessThanOrEqual(844)
+      expect(box.y, section).toBeGreaterThan(0)
+      expect(box.y + box.height, section).toBeLessThanOrEqual(844)
     }
     await main().getByText('USD/h').last().waitFor()
     await button.click()
@@ -268,10 +268,10 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     for (const theme of ['light', 'dark']) {
       await page.evaluate((theme) => Object.assign(document.documentElement.dataset, { theme }), theme)
       await main().getByLabel('Monthly limit (USD)').fill('100')
-      const live = await save.evaluate(lookOf)
+      const live = await save.evaluate(appearanceOf)
       const element = await save.elementHandle()
       await main().getByLabel('Monthly limit (USD)').fill('a lot')
-      const off = await save.evaluate(lookOf)
+      const off = await save.evaluate(appearanceOf)
       // The element must stay the same to keep the focus.
       expect(await save.evaluate((now, before) => now === before, element), theme).toBe(true)
       expect(off.contrast, theme).toBeGreaterThanOrEqual(4.5)
@@ -286,7 +286,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await main().getByText('To change the type, stop the VM first. It is running.').waitFor()
     for (const action of ['Stop', 'Delete VM']) {
       const { y } = (await main().getByRole('button', { name: action }).boundingBox())!
-      expect(y, `${action} is at the head of the page`).toBeLessThan(200)
+      expect(y, `${action} is at the top of the page`).toBeLessThan(200)
       await main().getByRole('button', { name: action }).click()
       await dialog().waitFor()
       await page.waitForFunction(() => document.activeElement?.textContent === 'Cancel')
@@ -334,7 +334,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
 })
 
 /** Runs in the page. Returns the brightness of a button and the contrast of its text. */
-function lookOf(button: Element): { brightness: number; contrast: number } {
+function appearanceOf(button: Element): { brightness: number; contrast: number } {
   const brightnessOf = (colour: string) => {
     const brush = document.createElement('canvas').getContext('2d')!
     brush.fillStyle = colour

@@ -14,7 +14,7 @@ import {
 } from '../support/browser.ts'
 
 const now = new Date()
-/** Returns the month this number of months ago, as `2026-10`. */
+/** Returns the month that was the given number of months ago, such as `2026-10`. */
 function monthsAgo(number: number): string {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - number, 1)).toISOString().slice(0, 7)
 }
@@ -23,7 +23,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
   const scene = useConsole('Money')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
-  const trouble = () => main().getByRole('region', { name: 'Alerts' })
+  const alerts = () => main().getByRole('region', { name: 'Alerts' })
   const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
   test('the page of a VM shows hardware, price, cost, uptime and expiry', async () => {
@@ -43,7 +43,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await main().getByText('2 × A40 48GB PCIe').waitFor()
     await main().getByText('1.80 USD/h').waitFor()
     await main()
-      .getByText(/^stopped in 1 h 5\d min$/)
+      .getByText(/^will be stopped in 1 h 5\d min$/)
       .waitFor()
     const fact = (name: string) => main().locator('dl > div', { hasText: name })
     await fact('Uptime').getByText('3 h').waitFor()
@@ -92,7 +92,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
       return changed.length > 0
     })
     await open(project_id, `/vms/${vm.id}`)
-    await trouble()
+    await alerts()
       .getByText(/^Deleting the VM clinging failed 2\d times/)
       .waitFor()
     await open(project_id, '/vms')
@@ -102,7 +102,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await service.sql('DELETE FROM simulated_faults')
   })
 
-  test('the events of one operation are one row, with the time in seconds', async () => {
+  test('the events of one operation form one row, with the time in seconds', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'told-once', 'a40.1x', project_id)
@@ -173,7 +173,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await visitor.page.goto(`${scene.service.url}/`)
     await visitor.page.getByRole('link', { name: 'Types, prices and availability' }).click()
     const types = visitor.page.getByRole('region', { name: 'A100 40GB PCIe' })
-    await types.getByText('40 GB of memory for each GPU, from 1.45 USD per GPU and hour').waitFor()
+    await types.getByText('40 GB of memory per GPU, from 1.45 USD per GPU-hour').waitFor()
     await types.getByRole('row', { name: /a100\.2x 2 2\.90 USD 1\.45 USD us-east1-a.* 24 240 GB/ }).waitFor()
     await visitor.page.getByLabel('GPU').selectOption('A40 48GB PCIe')
     await types.getByRole('row', { name: /^a100\.1x/ }).waitFor({ state: 'detached' })
@@ -198,8 +198,8 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     )
     for (const path of ['', '/settings/billing']) {
       await open(project_id, path)
-      await trouble().getByText('The payment method of Money was declined').waitFor()
-      await trouble()
+      await alerts().getByText('The payment method of Money was declined').waitFor()
+      await alerts()
         .getByText(/ for [A-Z][a-z]+ \d{4}, 42\.00 USD, is not paid/)
         .waitFor()
     }
@@ -210,7 +210,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
       .getByRole('table', { name: 'Invoices' })
       .getByRole('row', { name: /due.*42\.00 USD$/ })
       .waitFor()
-    await trouble().getByRole('button', { name: 'Change payment method' }).waitFor()
+    await alerts().getByRole('button', { name: 'Change payment method' }).waitFor()
     await main().getByText('Visa ending in 4242').waitFor()
     expect(await main().getByRole('button', { name: 'Open billing' }).count()).toBe(0)
     await main()
@@ -219,7 +219,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
       .waitFor()
     expect(await main().getByText('so far').count()).toBe(1)
     await screenshot(scene.page, 'billing-declined-light')
-    const seeInvoice = trouble().getByRole('button', { name: 'View invoice' })
+    const seeInvoice = alerts().getByRole('button', { name: 'View invoice' })
     const [invoice] = await Promise.all([scene.page.context().waitForEvent('page'), seeInvoice.click()])
     await invoice.getByText(invoiceId).waitFor()
     await invoice.close()

@@ -106,7 +106,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     }
     const daysLeft = (iso: string) => Math.round((Date.parse(iso) - Date.now()) / 86_400_000)
     await create('Create key', 'reader', async () => {
-      await dialog().getByText('See everything in this project. Change nothing.').waitFor()
+      await dialog().getByText('View everything in this project, without changing anything.').waitFor()
       await dialog().getByLabel('Allowed IPs').fill('203.0.113.0/24, 198.51.100.7')
       expect(await inBothThemes(page, 'dialog-key', '[data-modal]')).toEqual([])
       expect(await openOnNarrowScreen(page, 'dialog-key', '[data-modal]')).toEqual([])
@@ -166,10 +166,10 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     const project_id = takeProject(service)
     await service.asOwner.vmCreate(
       { project_id },
-      { ...vmRequest('goes-on', 'a40.1x'), ssh_public_key: sshKey },
+      { ...vmRequest('keeps-running', 'a40.1x'), ssh_public_key: sshKey },
     )
     await open(project_id, '/vms')
-    await main().getByText('goes-on').waitFor()
+    await main().getByText('keeps-running').waitFor()
     const operator = await openTab(await scene.browser.newContext())
     await signInAsOperator(operator.page, service)
     await operator.page.getByRole('link', { name: 'Organizations' }).click()
@@ -181,7 +181,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await main().getByText('This organization is suspended').waitFor()
     await row.getByRole('button', { name: 'Restore' }).click()
     await row.getByText('active').waitFor()
-    await main().getByText('goes-on').waitFor()
+    await main().getByText('keeps-running').waitFor()
     await operator.page.context().close()
     await page.getByRole('banner').waitFor()
   })

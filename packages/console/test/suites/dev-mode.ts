@@ -34,19 +34,19 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
   }
   const nowMs = async () => Date.parse((await levers.clock.get()).now)
 
-  test('an operator moves, freezes and resets the clock, and sees how many faults are active', async () => {
+  test('an operator advances, freezes and resets the clock, and sees the number of faults', async () => {
     await levers.faults.create({ on: 'vm-create', effect: 'fail' })
     const { page, bar } = await open(server.operator_email, server.operator_password)
     await bar.getByText('1 active fault').waitFor()
     await bar.getByText('Clock runs').waitFor()
     await bar.getByRole('button', { name: 'Freeze' }).click()
     await bar.getByText('Clock frozen').waitFor()
-    const begin = await nowMs()
+    const start = await nowMs()
     const press = (name: string) => bar.getByRole('button', { name }).click()
     await press('+1 h')
-    await expect.poll(nowMs).toBe(begin + 3_600_000)
+    await expect.poll(nowMs).toBe(start + 3_600_000)
     await press('+1 day')
-    await expect.poll(nowMs).toBe(begin + 90_000_000)
+    await expect.poll(nowMs).toBe(start + 90_000_000)
     await press('End of month')
     await expect.poll(async () => new Date(await nowMs()).getUTCDate(), { timeout: 30_000 }).toBe(1)
     await bar.locator('button[aria-busy]').first().waitFor({ state: 'detached' })
@@ -74,11 +74,11 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
 
   test('an ordinary service has no dev mode bar, and the console does not request one', async () => {
     const { page } = scene
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    const requested: string[] = []
+    page.on('request', (request) => requested.push(new URL(request.url()).pathname))
     await page.reload()
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
     expect(await page.getByText('Local service in dev mode').count()).toBe(0)
-    expect(asked.filter((path) => path.startsWith('/_dev') || /dev-bar/.test(path))).toEqual([])
+    expect(requested.filter((path) => path.startsWith('/_dev') || /dev-bar/.test(path))).toEqual([])
   })
 })

@@ -92,7 +92,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'after-the-storm').getByText('available').waitFor()
   }, 240_000)
 
-  test('a change between the first read and the start of the stream is shown', async () => {
+  test('a change between the first read and the start of the event stream is shown', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'quick', 'a40.1x', project_id)
@@ -111,13 +111,13 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await main().getByText('running', { exact: true }).first().waitFor()
   })
 
-  test('a page is current if its resource changes during the first read', async () => {
+  test('a page is up to date if its resource changes during the first read', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'first-name', 'a40.1x', project_id)
     const read = await holdResponse(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
     await load(project_id, `/vms/${vm.id}`)
-    await read.isAsked
+    await read.isRequested
     await isLive(page).waitFor()
     const isEventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { name: 'second-name' })
@@ -126,7 +126,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await page.getByRole('heading', { level: 1, name: 'second-name' }).waitFor()
   })
 
-  test('a row is current if it changes while its list is refetched', async () => {
+  test('a row is up to date if it changes while its list is refetched', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
@@ -136,7 +136,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'first-name').waitFor()
     const read = await holdResponse(page, '**/disks?limit=500')
     stream.release()
-    await read.isAsked
+    await read.isRequested
     await isLive(page).waitFor()
     const isEventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name: 'second-name' })
@@ -145,7 +145,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'second-name').waitFor()
   })
 
-  test('a row is current if an earlier read of it gets its response last', async () => {
+  test('a row is up to date if the response to an earlier read arrives last', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
@@ -156,18 +156,18 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const earlier = await holdResponse(page, '**/disks?ids=*')
     const rename = (name: string) => service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name })
     await rename('second-name')
-    await earlier.isAsked
+    await earlier.isRequested
     const isEventReceived = page.waitForResponse('**/alerts')
     await rename('third-name')
     await isEventReceived
-    const isAnswered = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
+    const hasResponse = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
     earlier.release()
-    await isAnswered
+    await hasResponse
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))))
     await diskRow(page, 'third-name').waitFor()
   })
 
-  describe('over a connection that fails', () => {
+  describe('over an unreliable connection', () => {
     let proxy: Awaited<ReturnType<typeof openFaultyProxy>>
     let far: Tab
     let projectId: string
@@ -242,7 +242,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await isLive(far.page).waitFor()
       const code = await holdBack(far.page, '**/assets/disks-*.js')
       await far.page.getByRole('link', { name: 'Disks' }).click()
-      await code.isAsked
+      await code.isRequested
       proxy.cut()
       code.release()
       await isReconnecting(far.page).waitFor()
@@ -257,19 +257,19 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 async function holdBack(page: Page, url: string) {
   const gate = newGate()
   await page.route(url, async (route) => {
-    gate.ask()
+    gate.markRequested()
     await gate.isReleased
     await route.continue()
   })
   return gate
 }
 
-/** Delays the response of one request. The response has the state at the time of the request. */
+/** Delays the response to one request. It contains the state at the time of the request. */
 async function holdResponse(page: Page, url: string) {
   const gate = newGate()
   const hold = async (route: Route) => {
     const response = await route.fetch()
-    gate.ask()
+    gate.markRequested()
     await gate.isReleased
     await route.fulfill({ response })
   }
@@ -279,12 +279,12 @@ async function holdResponse(page: Page, url: string) {
 
 function newGate() {
   let release = () => {}
-  let ask = () => {}
+  let markRequested = () => {}
   const isReleased = new Promise<void>((resolve) => {
     release = resolve
   })
-  const isAsked = new Promise<void>((resolve) => {
-    ask = resolve
+  const isRequested = new Promise<void>((resolve) => {
+    markRequested = resolve
   })
-  return { isAsked, ask, isReleased, release }
+  return { isRequested, markRequested, isReleased, release }
 }

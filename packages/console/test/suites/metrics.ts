@@ -33,7 +33,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     service = scene.service
     vm = await createVm(service, 'busy', 'a100.1x', service.project_id)
     await createVm(service, 'other', 'a40.1x', service.project_id)
-    // The simulated guests report nothing more.
+    // The simulated guests report no further samples.
     await service.sql(`UPDATE simulated_vms SET metrics = '{"silent": true}'`)
     await addSamples(service, vm)
   })
@@ -45,7 +45,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
   const open = (path: string) => visit(page, `/projects/${service.project_id}${path}`)
   const chart = (words: string | RegExp) => main().getByRole('img', { name: words })
 
-  test('the tab Metrics of a VM has charts that fit all widths and pass axe in both themes', async () => {
+  test('the Metrics tab of a VM has charts that fit all widths and pass axe in both themes', async () => {
     await open(`/vms/${vm.id}`)
     await main().getByRole('link', { name: 'Metrics' }).click()
     await chart('GPU power over time. GPU 0: latest 691.7 W, highest 691.7 W').waitFor()
@@ -77,7 +77,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     expect(page.url()).toMatch(/range=15d&view=table|view=table&range=15d/)
   })
 
-  test('the list of VMs shows the GPU use of all rows in each request, and gaps as gaps', async () => {
+  test('each request for GPU use covers all rows of the VM list, and gaps are visible', async () => {
     const requests: string[] = []
     page.on('request', (request) => request.url().includes('/metrics?') && requests.push(request.url()))
     await open('/vms')
@@ -90,7 +90,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     await screenshot(page, 'vms-gpu-use')
   })
 
-  test('the overview suggests what could be saved', async () => {
+  test('the overview lists unused resources and their costs', async () => {
     const { project_id } = service
     await open('')
     await main().getByRole('region', { name: 'Latest events' }).waitFor()
@@ -101,7 +101,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     await service.sql(`UPDATE disks SET created_at = created_at - interval '2 days' WHERE project_id = $1`, [
       project_id,
     ])
-    // No event says that the disk is old now.
+    // No event reports that the disk is old now.
     await page.reload()
     const suggestions = main().getByRole('region', { name: 'Suggestions' })
     await suggestions.getByText('forgotten (500 GiB) is not attached to a VM.').waitFor()

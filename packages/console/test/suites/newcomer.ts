@@ -145,7 +145,7 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
       const focused = () =>
         page.evaluate(() => {
           const element = document.activeElement as HTMLInputElement | null
-          // Without a focused element this is the body, whose text contains every name.
+          // Without a focused element, this is the body, whose text contains every name.
           if (element === document.body) return ''
           const label = element?.labels?.[0]?.textContent ?? ''
           return `${element?.getAttribute('aria-label') ?? ''} ${label} ${element?.textContent ?? ''}`.trim()

@@ -54,7 +54,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   }
 
   /** Fills in the form of a new VM and submits it. */
-  async function askForVm(name: string) {
+  async function requestVm(name: string) {
     await main().getByRole('link', { name: 'Create VM' }).first().click()
     await page.getByLabel('Name', { exact: true }).fill(name)
     await page.getByLabel('SSH public key').fill(sshKey)
@@ -128,15 +128,15 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByRole('link', { name: 'Add a payment method' }).first().waitFor()
     await page.keyboard.press('c')
     // The page says what is missing before the form is filled in.
-    const trouble = main().getByRole('region', { name: 'Alerts' })
-    await trouble.getByText('was removed').waitFor()
+    const alerts = main().getByRole('region', { name: 'Alerts' })
+    await alerts.getByText('was removed').waitFor()
     await summary().getByRole('button', { name: 'Create VM', disabled: true }).waitFor()
     await summary().getByText('Add a payment method first').waitFor()
     await screenshot(page, 'payment-needed-light')
     await page.getByLabel('Name', { exact: true }).fill('first')
     await page.getByLabel('SSH public key').fill(sshKey)
-    await inBilling(trouble.getByRole('button', { name: 'Open billing' }), addCard)
-    await trouble.waitFor({ state: 'detached' })
+    await inBilling(alerts.getByRole('button', { name: 'Open billing' }), addCard)
+    await alerts.waitFor({ state: 'detached' })
     await summary().getByRole('button', { name: 'Create VM' }).click()
     await page.getByRole('heading', { level: 1, name: 'first' }).waitFor()
     await result(page, 'first is running').waitFor()
@@ -144,7 +144,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
 
   test('a toast about a missing payment method opens billing', async () => {
     await openNewProject()
-    await askForVm('first')
+    await requestVm('first')
     await result(page, 'first is running').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
@@ -153,7 +153,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await removeCard()
     await visit(page, new URL(vmUrl).pathname)
     await page.getByRole('button', { name: 'Start' }).click()
-    await result(page, 'Not started: first').waitFor()
+    await result(page, 'Could not start first').waitFor()
     // Screen readers get failures from a separate alert; the toast itself is hidden until it has the focus.
     const toast = page.getByRole('region', { name: /notification/i })
     await inBilling(toast.getByRole('button', { name: 'Open billing', includeHidden: true }), addCard)
@@ -161,7 +161,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await result(page, 'Started first').waitFor()
   })
 
-  test('a budget is set and shows the spent part', async () => {
+  test('a budget is set, and the page shows how much of it is spent', async () => {
     await openNewProject()
     await goTo('Settings')
     await page.getByRole('link', { name: 'Billing and budget' }).click()

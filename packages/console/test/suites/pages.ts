@@ -56,7 +56,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await visitor.page.context().close()
   })
 
-  async function lookAt(paths: Record<string, string>): Promise<void> {
+  async function checkPages(paths: Record<string, string>): Promise<void> {
     const findings: string[] = []
     for (const [name, path] of Object.entries(paths)) {
       await visit(page, path)
@@ -70,7 +70,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const base = `/projects/${project_id}`
     const link = await service.asOwner.organizationBilling({ organization_id })
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
-    await lookAt({
+    await checkPages({
       overview: base,
       vms: `${base}/vms`,
       'vm-create': `${base}/vms/new`,
@@ -103,7 +103,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   test('every operator page passes axe in both themes and fits narrow screens', async () => {
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(({ vms }) => vms.length > 0)!
-    await lookAt({
+    await checkPages({
       fleet: '/fleet',
       'fleet-host': `/fleet/hosts/${host.id}`,
       'fleet-vms': '/fleet/vms',
@@ -232,28 +232,28 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.route(/\/usage\?/, (route) =>
       route.fulfill({ json: { items, updated_at: `${month}-13T00:05:00.000Z` } }),
     )
-    const written = items.reduce((sum, { usd }) => sum + usd, 0)
+    const itemized = items.reduce((sum, { usd }) => sum + usd, 0)
     const costs = await service.asOwner.projectCosts({ project_id: service.project_id })
     const soFar = {
       as_of: `${month}-16T08:00:00.000Z`,
       today_usd: 12.5,
-      month_to_date_usd: written + 120 + 12.5,
-      forecast_usd: 3 * written,
+      month_to_date_usd: itemized + 120 + 12.5,
+      forecast_usd: 3 * itemized,
     }
     await page.route(/\/costs$/, (route) => route.fulfill({ json: { ...costs, ...soFar } }))
     await page.goto(`${service.url}/projects/${service.project_id}/usage`)
     await main()
-      .getByText(new RegExp(`^${written + 132}\\.50 USD in \\w+ \\d{4} so far$`))
+      .getByText(new RegExp(`^${itemized + 132}\\.50 USD in \\w+ \\d{4} so far$`))
       .waitFor()
     await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
     const table = main().getByRole('table', { name: 'By product' })
     await table.getByText('288 VM-hours').first().waitFor()
     await table.getByRole('columnheader', { name: /^\w+ \d{4} \(USD\)$/ }).waitFor()
     for (const name of [
-      new RegExp(`^1–12 \\w+ \\d{4} ${written}\\.00 `),
+      new RegExp(`^1–12 \\w+ \\d{4} ${itemized}\\.00 `),
       /^13–15 \w+ \d{4}, not yet itemized 120\.00$/,
       /^Today so far, not yet itemized 12\.50$/,
-      new RegExp(`^\\w+ \\d{4} so far ${written + 132}\\.50$`),
+      new RegExp(`^\\w+ \\d{4} so far ${itemized + 132}\\.50$`),
     ])
       await table.getByRole('row', { name }).waitFor()
     await main()
@@ -325,7 +325,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     )
     await viewer.page.getByRole('link', { name: 'Disks' }).click()
     await viewer.page.getByRole('row', { name: /datasets/ }).waitFor()
-    // The button is disabled when the role is loaded.
+    // The button is disabled once the role is loaded.
     const create = viewer.page.getByRole('button', { name: 'Create disk', disabled: true })
     await create.waitFor()
     await create.hover()

@@ -55,14 +55,14 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
       .getByText(/slipway admin quota-request approve \S+ --note 'New hosts arrive'/)
       .waitFor()
     await dialog().getByRole('button', { name: 'Approve request' }).click()
-    await result(page, 'Approved the request of Requests').waitFor()
+    await result(page, 'Approved the request from Requests').waitFor()
     const changed = await service.asOwner.organizationQuotaList({ organization_id })
     expect(changed.items.find(({ name }) => name === 'a100_gpus')?.max).toBe(max + 8)
     await visit(page, `/projects/${project_id}/settings/organization`)
     await requests.getByText('Training run in December → New hosts arrive').waitFor()
   })
 
-  test('additional recipients of alerts are set and removed', async () => {
+  test('additional alert recipients are set and removed', async () => {
     await visit(page, `/projects/${service.project_id}/settings/organization`)
     const section = main().getByRole('region', { name: 'Alerts by e-mail' })
     const change = async (text: string) => {

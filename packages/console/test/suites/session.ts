@@ -134,7 +134,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await list.getByRole('row', { name: /^All projects 1 1 0\.90 USD\/h/ }).waitFor()
     expect(await inBothThemes(tab, 'projects')).toEqual([])
     expect(await onNarrowScreen(tab, 'projects')).toEqual([])
-    // The bell is the same on pages of a project and on others.
+    // The bell is the same on all pages.
     await scene.service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
     await tab.reload()
     await bell.waitFor()
@@ -142,13 +142,13 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await bell.waitFor()
     await visit(tab, `/projects/${tenant.project_id}`)
     await bell.waitFor()
-    // The project that was opened last comes first from now on.
+    // From now on, the console starts with the project that was opened last.
     await tab.goto(`${tenant.url}/`)
     await heading('default').waitFor()
     await tab.context().close()
   })
 
-  test('unknown pages, projects of other users and the fleet keep the page frame and say why', async () => {
+  test('unknown pages, foreign projects and the fleet keep the sidebar and explain the problem', async () => {
     const { service } = scene
     await signIn(page, service)
     const main = page.getByRole('main')
@@ -197,7 +197,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
   test('an expired session returns to the same page after signing in', async () => {
     await openDisks('before-expiry')
     await expire('access_tokens', 'refresh_tokens')
-    // The new disk makes the page read again.
+    // The new disk makes the page fetch data again.
     await createDisk('too-late-to-see')
     await signInAgain()
     await row('before-expiry').waitFor()

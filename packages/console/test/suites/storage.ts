@@ -73,7 +73,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await page.getByText('--custom-image').first().waitFor()
   })
 
-  test('a disk is found, grown with its new price, and detached in the list', async () => {
+  test('the list of disks finds a disk, shows the price of a larger size, and detaches it', async () => {
     const { asOwner, project_id } = service
     const params = { project_id }
     const created = await asOwner.diskCreate(params, {
@@ -111,7 +111,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await row.waitFor({ state: 'detached' })
   })
 
-  test('a VM is created like another one, whose log is searched', async () => {
+  test('the log of a VM is searched, and a similar VM is created', async () => {
     const vm = await createVm(service, 'model', 'a40.1x', service.project_id)
     await open(`/vms/${vm.id}`)
     const log = main().getByRole('log')
@@ -124,7 +124,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     ])
     expect(saved.suggestedFilename()).toBe('model-serial.log')
     await main().getByRole('link', { name: 'Create similar' }).click()
-    await main().getByText('Similar to model').waitFor()
+    await main().getByText('Based on model').waitFor()
     await page.getByRole('radio', { name: /^a40\.1x/, checked: true }).waitFor()
     expect(await page.getByLabel('Name', { exact: true }).inputValue()).not.toBe('model')
     await page.getByRole('tab', { name: 'Terraform' }).click()

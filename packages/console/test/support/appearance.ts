@@ -15,10 +15,10 @@ async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Prom
   const violations = await page.evaluate(
     async ({ part, isOnlyColour }) => {
       const { axe } = window as unknown as { axe: typeof import('axe-core') }
-      const left = /^(wcag2aaa|deprecated)$/
+      const excluded = /^(wcag2aaa|deprecated)$/
       const rules = axe
         .getRules(isOnlyColour ? ['cat.color'] : [])
-        .filter(({ tags }) => !tags.some((tag) => left.test(tag)))
+        .filter(({ tags }) => !tags.some((tag) => excluded.test(tag)))
       const { violations } = await axe.run(part, {
         runOnly: { type: 'rule', values: rules.map(({ ruleId }) => ruleId) },
         resultTypes: ['violations'],
@@ -38,7 +38,7 @@ async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Prom
 
 /** Takes a screenshot if SLIPWAY_SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
-  if (takesScreenshots) await drawn(page)
+  if (takesScreenshots) await waitForRendering(page)
   await capture(page, name)
 }
 
@@ -57,7 +57,7 @@ export async function inBothThemes(page: Page, name: string, part = 'html'): Pro
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
     await setTheme(page, theme)
-    await drawn(page)
+    await waitForRendering(page)
     // The themes differ only in colors.
     const found = await findingsOf(page, part, theme === 'dark')
     findings.push(...found.map((finding) => `${name} ${theme}: ${finding}`))
@@ -68,7 +68,7 @@ export async function inBothThemes(page: Page, name: string, part = 'html'): Pro
 }
 
 /** Waits until observers, listeners and transitions have finished after a change of size or theme. */
-const drawn = (page: Page) =>
+const waitForRendering = (page: Page) =>
   page.evaluate(async () => {
     const isMoving = () =>
       document.getAnimations().some(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
@@ -105,7 +105,7 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
 export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
   const width = 390
   await page.setViewportSize({ width, height: 844 })
-  await drawn(page)
+  await waitForRendering(page)
   const popup = page.locator(part).first()
   const box = (await popup.boundingBox())!
   const overflow = await popup.evaluate((element) => element.scrollWidth - element.clientWidth)

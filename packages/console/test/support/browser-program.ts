@@ -25,7 +25,7 @@ export function launch(): Promise<Browser> {
 /** Navigates like a link, without reloading the console. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate((path) => {
-    // A new query alone does not replace the page.
+    // A change of only the query does not replace the page.
     const isLeft = new URL(path, location.href).pathname !== location.pathname
     if (isLeft) for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
     history.pushState(null, '', path)

@@ -42,7 +42,7 @@ export async function signIn(
   await landed(page)
 }
 
-/** Waits for the first page after a sign-in. The frame is there before the console knows which project to open. */
+/** Waits for the first page after a sign-in. The navigation appears before a project is chosen. */
 async function landed(page: Page) {
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
@@ -187,7 +187,7 @@ async function forget(page: Page): Promise<void> {
 /** Takes a project that no other test uses. */
 export function takeProject({ spareProjects }: Service): string {
   const id = spareProjects.pop()
-  if (!id) throw new Error(`A suite has ${spareProjectCount} projects: it needs more.`)
+  if (!id) throw new Error(`${spareProjectCount} projects are not enough. Increase spareProjectCount.`)
   return id
 }
 

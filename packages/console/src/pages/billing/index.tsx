@@ -21,7 +21,7 @@ const chart = import('../usage/chart.tsx')
 chart.catch(() => {})
 const Chart = lazy(() => chart)
 
-/** The billing dashboard, which a link opens without a session. */
+/** The billing dashboard. It opens from a link and needs no session. */
 export function BillingDashboardPage() {
   const { token = '' } = useParams({ strict: false })
   const [search, setSearch] = useSearchState()
@@ -61,7 +61,7 @@ function Aside({ board: { minutes_left, console_path } }: { board: BillingDashbo
   return (
     <span className="flex flex-wrap gap-x-4 text-sm">
       <span className="text-ink-muted">This link works for {plural(minutes_left, 'more minute')}</span>
-      {/* The session of the console is read again there. */}
+      {/* A full page load, so that the console reads its session again. */}
       <a href={console_path} className="link">
         Back to the console
       </a>

@@ -13,7 +13,7 @@ import { Facts, useTitle } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 
-/** An invoice behind a billing link. It is printed without the header, as a document. */
+/** An invoice, opened from a billing link. The printed page has no header. */
 export function InvoicePage() {
   const { token = '', invoiceId = '' } = useParams({ strict: false })
   const query = useQuery(readInvoice(token, invoiceId))
@@ -63,7 +63,7 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
         <section key={id} className="flex flex-col gap-2">
           <h2 className="font-semibold wrap-anywhere">{project_names[id] ?? id}</h2>
           <Table
-            label={`Products of ${project_names[id] ?? id}`}
+            label={`Products in ${project_names[id] ?? id}`}
             rows={invoice.lines.filter(({ project_id }) => project_id === id)}
             rowKey={({ product_name }) => product_name}
             columns={[
@@ -86,10 +86,10 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
         </section>
       ))}
       <p className="figures flex justify-between border-t border-line-strong pt-3 text-lg font-semibold">
-        <span>Total of all projects</span>
+        <span>Total for all projects</span>
         <span>{money(invoice.usd)}</span>
       </p>
-      <p className="text-sm text-ink-muted print:hidden">Amounts are rounded to cents once, in each line.</p>
+      <p className="text-sm text-ink-muted print:hidden">Each line is rounded to the nearest cent.</p>
     </>
   )
 }

@@ -17,12 +17,12 @@ const gateTexts: Record<BillingDashboard['payment_method']['state'], string> = {
   active: '',
   never: 'Add a payment method to use the API.',
   removed:
-    'Nothing that costs money can be created or started until you add a payment method. Existing resources can be viewed, stopped and deleted.',
+    'Add a payment method to create or start anything that costs money. You can still view, stop and delete existing resources.',
   declined:
-    'The payment method was declined. Nothing that costs money can be created or started until it is replaced.',
+    'The payment method was declined. Replace it to create or start anything that costs money.',
 }
 
-/** A link of a project can add a payment method while none is active. */
+/** A project's billing link can add a payment method only while none is active. */
 export function PaymentMethodSection({ token, board }: SectionProps) {
   const { payment_method: method, project_name } = board
   const gate = gateTexts[method.state]
@@ -113,7 +113,7 @@ function MethodForm({ token, board }: SectionProps) {
       )}
       <div className="flex flex-wrap items-center gap-2">
         <Button type="submit" kind="primary" isBusy={save.isPending}>
-          {hasMethod ? 'Replace' : 'Add'} {provider === 'builtin' ? 'card' : 'at Stripe'}
+          {hasMethod ? 'Replace' : 'Add'} {provider === 'builtin' ? 'card' : 'with Stripe'}
         </Button>
         {hasMethod && (
           <Button
@@ -150,7 +150,7 @@ const TestCards = ({ cards, isOpen }: { cards: BillingDashboard['test_cards']; i
       ))}
     </ul>
     <p className="mt-2 text-ink-muted">
-      Use any expiry in the future; a card stops working after its expiry month. Other numbers are refused and
+      Use any future expiry date. A card stops working after its expiry month. Other numbers are rejected and
       never stored.
     </p>
   </details>

@@ -33,7 +33,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
     projectId,
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: newSize }),
     done: () => `Resized ${disk.name} to ${size} ${unit}`,
-    failed: () => `Not resized: ${disk.name}`,
+    failed: () => `Could not resize ${disk.name}`,
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
@@ -85,7 +85,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
     projectId,
     run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
     done: () => `Deleted disk ${disk.name}`,
-    failed: () => `Not deleted: disk ${disk.name}`,
+    failed: () => `Could not delete disk ${disk.name}`,
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })

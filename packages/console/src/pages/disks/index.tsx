@@ -216,8 +216,8 @@ export function Disks() {
                 location: 'us-east1-a',
               })}
             >
-              A disk is kept when its VM is deleted. Many VMs whose type uses a whole host can write to a
-              shared volume at once.
+              A disk is kept when its VM is deleted. Many VMs can write to a shared volume at the same time if
+              their type uses a whole host.
             </Empty>
           ) : (
             <>
@@ -233,7 +233,7 @@ export function Disks() {
                   value={search.use ?? ''}
                   onChange={(use) => setSearch({ use })}
                   choices={[
-                    { value: '', label: 'Attached or not' },
+                    { value: '', label: 'All disks' },
                     { value: 'attached', label: 'attached' },
                     { value: 'unattached', label: 'unattached' },
                   ]}
@@ -284,7 +284,7 @@ function deleteProblem(disk: Disk): string | undefined {
   return disk.attached_to.length > 0 ? 'Detach the disk first.' : protectionReason(disk)
 }
 
-/** A disk of several VMs is detached on the page of each VM. */
+/** A disk that several VMs use is detached on each VM's page. */
 const canDetach = ({ attached_to }: Disk): boolean => attached_to.length === 1 && !attached_to[0]!.vm_deleted
 
 /** A persistent disk that is attached read-write cannot be attached again. */

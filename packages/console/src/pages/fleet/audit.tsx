@@ -11,7 +11,7 @@ export function Audit() {
   const [search, setSearch] = useSearchState()
   const { type = '', actor = '', project = '', organization = '' } = search
   const { projects, organizations, actors } = useFleetNames()
-  const isOfTenant = project !== '' || organization !== ''
+  const hasTenant = project !== '' || organization !== ''
   return (
     <FleetPage>
       <div className="flex flex-wrap items-center gap-2">
@@ -55,7 +55,7 @@ export function Audit() {
             ...[...actors].map(([value, label]) => ({ value, label })),
           ]}
         />
-        {(type || actor || isOfTenant) && (
+        {(type || actor || hasTenant) && (
           <button
             type="button"
             className="link text-sm"

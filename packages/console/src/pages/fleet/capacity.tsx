@@ -80,7 +80,7 @@ export function Capacity() {
       </Section>
       <Section
         title="Hosts by free GPUs"
-        about="How many hosts that accept VMs can still take a VM with this number of GPUs."
+        about="Hosts that accept VMs, counted by how many of their GPUs are free."
       >
         <Loaded query={hosts} rows={6}>
           {(data) => (
@@ -152,7 +152,7 @@ function hostSizes(hosts: Host[]): HostSize[] {
   )
 }
 
-const isWhole = (host: Host) => host.gpus.every(({ state }) => state === 'free')
+const isUnused = (host: Host) => host.gpus.every(({ state }) => state === 'free')
 const freeOn = (hosts: Host[]) =>
   hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
 
@@ -163,5 +163,5 @@ function scatteredShare(hosts: Host[], { location, family }: Row): number {
       host.location === location && isOpen(host) && familyOfModel(host.gpus[0]?.model ?? '') === family,
   )
   const free = freeOn(open)
-  return free === 0 ? 0 : freeOn(open.filter((host) => !isWhole(host))) / free
+  return free === 0 ? 0 : freeOn(open.filter((host) => !isUnused(host))) / free
 }

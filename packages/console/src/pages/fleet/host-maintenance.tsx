@@ -8,13 +8,13 @@ import { TextField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Timestamp } from '../../ui/time.tsx'
 
-/** The announced maintenance of a host, which its tenants see, and the operators' own note. */
+/** A host's announced maintenance, which its tenants see, and its note, which only operators see. */
 export function HostMaintenance({ host }: { host: Host }) {
   const [open, setOpen] = useState<'maintenance' | 'note' | ''>('')
   const cancel = useAction({
     run: () => client.adminHostMaintenanceDelete({ host_id: host.id }),
-    done: () => `Cancelled the maintenance of ${host.name}`,
-    failed: () => `Maintenance not cancelled: ${host.name}`,
+    done: () => `Cancelled maintenance of ${host.name}`,
+    failed: () => `Could not cancel maintenance of ${host.name}`,
     invalidates: ['adminHostGet'],
   })
   return (
@@ -29,8 +29,8 @@ export function HostMaintenance({ host }: { host: Host }) {
               </>
             ) : (
               <span className="text-ink-muted">
-                No maintenance is announced. Tenants see an alert, and get an event 7 days, 24 hours and 1
-                hour ahead.
+                No maintenance is announced. When you announce it, tenants see an alert, and get an event 7
+                days, 24 hours and 1 hour ahead.
               </span>
             )
           }
@@ -44,7 +44,7 @@ export function HostMaintenance({ host }: { host: Host }) {
             {host.maintenance_at ? 'Change' : 'Announce maintenance'}
           </Button>
         </Row>
-        <Row text={host.note || <span className="text-ink-muted">No note. Only operators see it.</span>}>
+        <Row text={host.note || <span className="text-ink-muted">No note. Only operators see notes.</span>}>
           <Button onClick={() => setOpen('note')}>Edit note</Button>
         </Row>
       </div>
@@ -68,7 +68,7 @@ interface DialogProps {
   onClose: () => void
 }
 
-/** The frame of both dialogs. */
+/** The form dialog for maintenance and notes. */
 function HostDialog({
   title,
   host,
@@ -82,10 +82,10 @@ function HostDialog({
   reason?: string | undefined
   children: ReactNode
 }) {
-  return <FormDialog isOpen title={`${title} of ${host.name}`} onClose={onClose} {...submit} {...rest} />
+  return <FormDialog isOpen title={`${title} for ${host.name}`} onClose={onClose} {...submit} {...rest} />
 }
 
-/** Returns a time as a `datetime-local` input shows it. */
+/** Returns a time in the format of a `datetime-local` input. */
 function localInput(iso: string): string {
   const date = new Date(iso)
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
@@ -96,7 +96,7 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
   const [note, setNote] = useState(host.maintenance_note)
   const announce = useAction({
     run: () => client.adminHostMaintenanceSet({ host_id: host.id }, { at: new Date(at).toISOString(), note }),
-    done: () => `Announced maintenance of ${host.name}`,
+    done: () => `Announced maintenance for ${host.name}`,
     invalidates: ['adminHostGet'],
     showsErrors: true,
   })
@@ -110,7 +110,7 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
       reason={at === '' ? 'Choose a time' : isPast ? 'Choose a time in the future' : undefined}
     >
       <TextField
-        label="Begins at (your local time)"
+        label="Start (your local time)"
         type="datetime-local"
         value={at}
         onChange={setAt}
@@ -121,7 +121,7 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
         value={note}
         onChange={setNote}
         maxLength={500}
-        hint="Tenants with VMs on this host see it, for example: New power supplies."
+        hint="Shown to tenants with VMs on this host. Example: Replacing power supplies."
       />
     </HostDialog>
   )
@@ -131,7 +131,7 @@ function NoteDialog({ host, onClose }: DialogProps) {
   const [note, setNote] = useState(host.note)
   const save = useAction({
     run: () => client.adminHostUpdate({ host_id: host.id }, { note }),
-    done: () => `Saved the note of ${host.name}`,
+    done: () => `Saved the note for ${host.name}`,
     invalidates: ['adminHostGet'],
     showsErrors: true,
   })
@@ -147,7 +147,7 @@ function NoteDialog({ host, onClose }: DialogProps) {
         value={note}
         onChange={setNote}
         maxLength={500}
-        hint="Only operators see it."
+        hint="Only operators can see it."
         autoFocus
       />
     </HostDialog>

@@ -76,7 +76,7 @@ export function HostPage() {
   )
 }
 
-/** GPUs that no VM uses are not free if the host accepts no VMs. */
+/** Unused GPUs count as unavailable, not free, if the host accepts no VMs. */
 function gpuText(host: Host): string {
   const unused = host.gpus.filter((gpu) => gpu.state === 'free').length
   return isOpen(host)
@@ -87,7 +87,7 @@ function gpuText(host: Host): string {
 const forgottenFact = (iso: string): [string, ReactNode][] =>
   iso ? [['Forgotten', <Ago key="forgotten" iso={iso} />]] : []
 
-/** The progress of a drain, which ends when tenants have deleted the last VM. */
+/** Shows the progress of a drain, which ends when tenants have deleted the last VM. */
 function Drain({ host }: { host: Host }) {
   const left = host.vms.length
   const all = Math.max(host.vms_at_drain, left)
@@ -140,8 +140,8 @@ function HostActions({ host }: { host: Host }) {
   const schedule = useAction({
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
-    failed: (schedulable) => `Not ${schedulable ? 'uncordoned' : 'cordoned'}: ${host.name}`,
-    // Uncordoning also ends a drain, which another request would have to begin again.
+    failed: (schedulable) => `Could not ${schedulable ? 'uncordon' : 'cordon'} ${host.name}`,
+    // Uncordoning also ends a drain, and undo cannot start it again.
     undo: (schedulable) =>
       isLeaving(host) ? undefined : () => client.adminHostUpdate(target, { schedulable: !schedulable }),
     about: host.id,
@@ -149,8 +149,8 @@ function HostActions({ host }: { host: Host }) {
   })
   const drain = useAction({
     run: () => client.adminHostDrain(target),
-    done: (_, answer) =>
-      answer.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
+    done: (_, result) =>
+      result.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
     about: host.id,
     invalidates: [...invalidates],
     showsErrors: true,

@@ -32,22 +32,22 @@ export function FleetOperations() {
   const operations = useQuery({
     ...read('adminOperationList', { query: isOnlyStuck ? { stuck: true, limit: 100 } : { limit: 100 } }),
     placeholderData: keepPreviousData,
-    // Each read is recorded for every tenant that it shows, so the list polls rarely, and only while something runs.
+    // Each read is recorded in the audit log of every tenant shown: poll rarely, and only if necessary.
     refetchInterval: ({ state }) =>
       state.data?.items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck) ? settingsPollMs : false,
   })
-  // Alerts show when an operation gets stuck.
+  // The alerts change when an operation gets stuck.
   const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: fleetPollMs })
   const alertIds = (alerts.data?.items ?? [])
     .flatMap(({ kind, resource_id }) => (kind === 'stuck' ? [resource_id] : []))
     .join()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(['adminOperationList']), [alertIds])
   const [abandoning, setAbandoning] = useState<Row | null>(null)
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
     done: (row) => `Retrying: ${operationText(row)}`,
-    failed: (row) => `Not retried: ${operationText(row)}`,
+    failed: (row) => `Could not retry: ${operationText(row)}`,
     invalidates: ['adminOperationList'],
   })
   const abandon = useAction({
@@ -61,8 +61,8 @@ export function FleetOperations() {
   const stuckIds = (operations.data?.items ?? [])
     .flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : []))
     .join()
-  // Stuck operations are also alerts.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
+  // Every stuck operation is also an alert.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(alertLists), [stuckIds])
   const actions = actionColumn<Row>(
     '160px',
@@ -177,7 +177,10 @@ export function FleetOperations() {
           })}
           {...submitProps(abandon, abandoning, () => setAbandoning(null))}
         >
-          <p>The operation will end as failed. Resources that it could not remove may need manual cleanup.</p>
+          <p>
+            The operation will be marked as failed. Resources that it could not remove may need manual
+            cleanup.
+          </p>
         </Confirm>
       )}
     </FleetPage>

@@ -17,7 +17,7 @@ const trail: [string, string][] = [
   ['Organizations', '/fleet/organizations'],
 ]
 
-/** An organization for operators: its spending, projects and quotas. */
+/** The operators' view of an organization: spending, projects, members and quotas. */
 export function OrganizationPage() {
   const { organizationId = '' } = useParams({ strict: false })
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })

@@ -54,7 +54,7 @@ export function Organizations() {
     <div className="flex flex-col gap-3">
       <p>
         Its members and keys will immediately lose access to everything except billing. Its VMs will keep
-        running and be billed, unless you stop them too. Restoring the organization will not start stopped
+        running and be billed unless you also stop them. Restoring the organization will not start stopped
         VMs.
       </p>
       <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
@@ -190,7 +190,7 @@ export function Organizations() {
   )
 }
 
-/** `active` already means an organization that is not suspended, so the payment state has its own word. */
+/** `active` already means that an organization is not suspended, so the payment state is `paying`. */
 const paymentDisplayState = (state: PaymentState) => (state === 'active' ? 'paying' : state)
 const paymentText = (row: Row) => stateWord(paymentDisplayState(row.payment_state))
 

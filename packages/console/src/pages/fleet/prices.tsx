@@ -50,7 +50,7 @@ export function Prices() {
     invalidates: ['adminPriceList', 'priceList'],
     showsErrors: true,
   })
-  const isDone = () => {
+  const finish = () => {
     setAsking(false)
     setValues({})
   }
@@ -107,7 +107,7 @@ export function Prices() {
           path: '/prices',
           body: { items },
         })}
-        {...submitProps(save, undefined, isDone)}
+        {...submitProps(save, undefined, finish)}
       >
         <p>
           The new prices will apply to all organizations immediately, including running VMs. Past usage keeps

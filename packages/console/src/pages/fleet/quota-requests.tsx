@@ -18,7 +18,7 @@ import { Table } from '../../ui/table.tsx'
 
 type Decision = 'approved' | 'rejected'
 
-/** The open requests of all organizations for higher quotas. Shows nothing if there are none. */
+/** The open quota requests of all organizations. Renders nothing if there are none. */
 export function QuotaRequests() {
   const requests = useQuery({
     ...readAll('adminQuotaRequestList', { state: 'open' }),
@@ -100,7 +100,7 @@ function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
   const isApproval = decision === 'approved'
   const decide = useAction({
     run: () => client.adminQuotaRequestUpdate({ quota_request_id: id }, body),
-    done: () => `${isApproval ? 'Approved' : 'Rejected'} the request of ${organization_name}`,
+    done: () => `${isApproval ? 'Approved' : 'Rejected'} the request from ${organization_name}`,
     invalidates: [
       'adminQuotaRequestList',
       'adminOrganizationQuotaList',
@@ -116,7 +116,7 @@ function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`${verb} the request of ${organization_name}`}
+      title={`${verb} the request from ${organization_name}`}
       action={`${verb} request`}
       kind={isApproval ? 'primary' : 'danger'}
       {...submitProps(decide, undefined, onClose)}
@@ -127,15 +127,15 @@ function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
     >
       <p>
         {isApproval
-          ? `The quota ${quotaLabel(name)} of ${organization_name} will be ${count(max)}.`
-          : `The quota ${quotaLabel(name)} of ${organization_name} will not change.`}
+          ? `The quota for ${quotaLabel(name)} in ${organization_name} will be ${count(max)}.`
+          : `The quota for ${quotaLabel(name)} in ${organization_name} will not change.`}
       </p>
       <p className="text-ink-muted">Reason: {reason}</p>
       <TextField
         label="Note for the organization (optional)"
         value={note}
         onChange={setNote}
-        hint="Part of the e-mail to owners and admins."
+        hint="Included in the e-mail to owners and admins."
       />
     </FormDialog>
   )

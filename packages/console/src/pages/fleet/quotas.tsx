@@ -26,7 +26,7 @@ export function Quotas() {
         {(data) =>
           data.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
-              No projects yet. Quotas appear when the first project exists.
+              No projects yet. Quotas appear after the first project is created.
             </p>
           ) : (
             <ProjectQuotas projects={data} />
@@ -52,7 +52,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
       <div className="grid items-start gap-x-6 gap-y-4 lg:grid-cols-2">
         <Section title={`Organization ${project.organization_name}`}>
-          <p className="-mt-2 text-ink-muted">Limits for all projects of the organization together.</p>
+          <p className="-mt-2 text-ink-muted">Limits for all projects of the organization combined.</p>
           <Loaded query={whole} rows={14}>
             {({ items }) => (
               <QuotaForm
@@ -65,9 +65,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
           </Loaded>
         </Section>
         <Section title={`Project ${project.name}`}>
-          <p className="-mt-2 text-ink-muted">
-            Limits for this project, within the limits of the organization.
-          </p>
+          <p className="-mt-2 text-ink-muted">Limits for this project, within the organization’s limits.</p>
           <Loaded query={own} rows={8}>
             {({ items }) => (
               <QuotaForm
@@ -94,7 +92,7 @@ function QuotaForm<Name extends string>({
   set: (items: { name: Name; max: number }[]) => Promise<unknown>
 }) {
   const [values, setValues] = useState<Record<string, string>>({})
-  /** Limits are shown with separators of the user's locale, and accepted with or without them. */
+  /** Limits are shown with thousands separators, and accepted with or without them. */
   const maxOf = ({ name, max }: { name: Name; max: number }) =>
     values[name] === undefined ? max : Number(values[name].replaceAll(/[^\d]/g, '') || Number.NaN)
   const changed = quotas.filter((quota) => maxOf(quota) !== quota.max)
@@ -102,7 +100,7 @@ function QuotaForm<Name extends string>({
   const save = useAction({
     run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
     done: () => `Changed quotas of ${holder}`,
-    failed: () => `Quotas not changed: ${holder}`,
+    failed: () => `Could not change quotas of ${holder}`,
     invalidates: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (

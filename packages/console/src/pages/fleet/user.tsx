@@ -20,7 +20,7 @@ const trail: [string, string][] = [
   ['Users', '/fleet/users'],
 ]
 
-/** A user for operators: sign-in, organizations and what the user did. */
+/** The operators' view of a user: sign-in, organizations and activity. */
 export function UserPage() {
   const { userId = '' } = useParams({ strict: false })
   const user = useQuery(read('adminUserGet', { params: { user_id: userId } }))
@@ -49,7 +49,7 @@ export function UserPage() {
           ],
           ['Sessions', count(data.sessions)],
           ['Two-factor', data.has_totp ? 'on' : 'off'],
-          ['Password', data.has_password ? 'yes' : 'no: single sign-on only'],
+          ['Password', data.has_password ? 'yes' : 'no (single sign-on only)'],
           ['Operator', data.is_operator ? 'yes' : 'no'],
           ['Created', <Timestamp key="created" iso={data.created_at} />],
           ['ID', <Copyable key="id" text={data.id} />],
@@ -58,15 +58,15 @@ export function UserPage() {
       <Section title="Organizations">
         <Memberships rows={data.memberships} />
       </Section>
-      <Section title="Activity" about="What this user did, newest first.">
+      <Section title="Activity" about="This user’s actions, newest first.">
         <AuditEvents actor={`user:${data.id}`} limit={50} />
       </Section>
       {resetUrl && (
         <SecretDialog
           title="Password reset link"
           secret={resetUrl}
-          note="Send this link only to the user. It works once, within one hour."
-          ifLost="To get another link, create it again."
+          note="Send this link only to the user. It works once and expires in one hour."
+          ifLost="You can create another link at any time."
           onClose={() => setResetUrl('')}
         />
       )}
@@ -79,7 +79,7 @@ const Memberships = ({ rows }: { rows: RouteResponse<'adminUserGet'>['membership
     label="Organizations"
     rows={rows}
     rowKey={({ organization_id }) => organization_id}
-    empty={<p className="card px-4 py-3 text-ink-muted">This user is a member of no organization.</p>}
+    empty={<p className="card px-4 py-3 text-ink-muted">This user is not a member of any organization.</p>}
     columns={[
       {
         key: 'name',

@@ -26,11 +26,11 @@ const trail: [string, string][] = [
   ['VMs', '/fleet/vms'],
 ]
 
-/** A VM for operators: its tenant, host, operations and events. Scripts and disks are the tenant's. */
+/** The operators' view of a VM: tenant, host, operations and events, but no scripts or disks. */
 export function FleetVm() {
   const { vmId = '' } = useParams({ strict: false })
   const { projects } = useMe()
-  // Each read is recorded for the tenant, so the page does not poll.
+  // Each read is recorded in the tenant's audit log, so the page does not poll.
   const vms = useQuery(read('adminVmList', { query: { ids: vmId } }))
   const [asked, setAsked] = useState<'stop' | 'delete' | null>(null)
   const isStuck = useStuck().has(vmId)
@@ -91,7 +91,7 @@ export function FleetVm() {
           ['Location', vm.location],
           [
             'Host',
-            vm.host_id ? <HostLink key="host" hostId={vm.host_id} location={vm.location} /> : 'on no host',
+            vm.host_id ? <HostLink key="host" hostId={vm.host_id} location={vm.location} /> : 'none',
           ],
           ['Created', <Timestamp key="created" iso={vm.created_at} />],
           ['ID', <Copyable key="id" text={vm.id} />],
@@ -104,7 +104,7 @@ export function FleetVm() {
   )
 }
 
-/** The operations and events of a VM, which remain for 90 days after its deletion. */
+/** The operations and events of a VM, which are kept for 90 days after its deletion. */
 function History({ vmId }: { vmId: string }) {
   const operations = useQuery(read('adminOperationList', { query: { resource_id: vmId, limit: 20 } }))
   return (

@@ -44,7 +44,7 @@ export function FleetVms() {
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    // Each read is recorded for every tenant that it shows, so the list does not poll.
+    // Each read is recorded in the audit log of every tenant shown, so the list does not poll.
     refetchInterval: false,
     placeholderData: keepPreviousData,
   })
@@ -113,7 +113,7 @@ export function FleetVms() {
       {vms.hasNextPage && (
         <div>
           <Button isBusy={vms.isFetchingNextPage} onClick={() => vms.fetchNextPage()}>
-            Older VMs
+            Show older VMs
           </Button>
         </div>
       )}
@@ -122,7 +122,7 @@ export function FleetVms() {
   )
 }
 
-/** Finds VMs by name, id or address that the page has not loaded. */
+/** Finds VMs that the page has not loaded, by name, ID or address. */
 function useFound(q: string, shown: Row[], isMore: boolean): Row[] {
   const results = useQuery({
     ...read('adminSearch', { query: { q } }),

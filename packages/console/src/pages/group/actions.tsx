@@ -27,9 +27,9 @@ const targetOf = ({ project_id, id }: InstanceGroup) => ({ project_id, instance_
 export function whyNotNow({ state, members }: InstanceGroup, action: 'start' | 'stop' | 'resize') {
   if (state === 'UPDATING' || state === 'DELETING') return 'Another operation is in progress.'
   const isIn = (wanted: string) => members.some((member) => member.state === wanted)
-  if (action === 'start' && !isIn('STATE_SHUTOFF')) return 'To start the group, a VM must be stopped.'
+  if (action === 'start' && !isIn('STATE_SHUTOFF')) return 'No VM in the group is stopped.'
   if (action === 'stop' && !isIn('STATE_RUNNING') && !isIn('STATE_CRASHED'))
-    return 'To stop the group, a VM must be running.'
+    return 'No VM in the group is running.'
   return undefined
 }
 
@@ -41,7 +41,7 @@ export function GroupActions({ group, vms }: GroupProps) {
     projectId: group.project_id,
     run: () => client.instanceGroupStart(targetOf(group)),
     done: () => `Started ${group.name}`,
-    failed: () => `Not started: ${group.name}`,
+    failed: () => `Could not start ${group.name}`,
     invalidates: [...refreshed],
   })
   const close = () => setOpen('')
@@ -92,7 +92,7 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
     projectId: group.project_id,
     run: () => client.instanceGroupStop(targetOf(group)),
     done: () => `Stopped ${group.name}`,
-    failed: () => `Not stopped: ${group.name}`,
+    failed: () => `Could not stop ${group.name}`,
     invalidates: [...refreshed],
     showsErrors: true,
   })
@@ -119,8 +119,8 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
   const resize = useOperation({
     projectId: group.project_id,
     run: () => client.instanceGroupUpdate(targetOf(group), { desired_count: count }),
-    done: () => `${group.name} has ${plural(count, 'VM')}`,
-    failed: () => `Not resized: ${group.name}`,
+    done: () => `Resized ${group.name} to ${plural(count, 'VM')}`,
+    failed: () => `Could not resize ${group.name}`,
     invalidates: [...refreshed],
     showsErrors: true,
   })
@@ -135,7 +135,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
       action="Resize group"
       kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
       {...submitProps(resize, undefined, onClose)}
-      reason={problem || (count === group.desired_count ? 'Enter another number' : undefined)}
+      reason={problem || (count === group.desired_count ? 'Enter a different number' : undefined)}
       commands={shownAs(group.project_id, {
         cli: `slipway group resize ${shellQuote(group.name)} --count ${count}`,
         method: 'PATCH',
@@ -173,7 +173,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
   )
 }
 
-/** Says which members are deleted, or what the new ones cost. */
+/** Shows which members will be deleted, or what the new members will cost. */
 function ResizeEffects({ group, vms, count }: GroupProps & { count: number }) {
   const usdPerHour = usePriceOf(group.project_id)
   const difference = count - group.desired_count
@@ -208,7 +208,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     projectId: group.project_id,
     run: () => client.instanceGroupDelete({ ...targetOf(group), delete_disks: deletesDisks }),
     done: () => `Deleted ${group.name}`,
-    failed: () => `Not deleted: ${group.name}`,
+    failed: () => `Could not delete ${group.name}`,
     invalidates: [...refreshed],
     showsErrors: true,
   })
@@ -235,7 +235,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     >
       <p>
         <b className="font-medium text-ink">Will be deleted:</b> the group and its{' '}
-        {plural(group.members.length, 'VM')}, with their OS disks and their addresses that are not reserved.
+        {plural(group.members.length, 'VM')}, with their OS disks and unreserved addresses.
       </p>
       <p className="mt-1">
         <b className="font-medium text-ink">Will be kept:</b>{' '}

@@ -18,7 +18,7 @@ import { Timestamp } from '../../ui/time.tsx'
 import { GroupActions, whyNotNow } from './actions.tsx'
 import { Members } from './members.tsx'
 
-/** The page of a group: its members with their ranks, and what can be done with all of them. */
+/** A group's page: its members by rank, and actions that apply to all of them. */
 export function GroupPage() {
   const projectId = useProjectId()
   const { groupId = '' } = useParams({ strict: false })
@@ -105,5 +105,5 @@ const placementText: Record<InstanceGroup['placement_policy'], string> = {
 
 const lossText: Record<InstanceGroup['on_member_loss'], string> = {
   none: 'not replaced',
-  replace: 'replaced by new VMs',
+  replace: 'replaced with new VMs',
 }

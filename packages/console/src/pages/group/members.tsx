@@ -10,7 +10,7 @@ import { type Column, Table } from '../../ui/table.tsx'
 
 type Member = InstanceGroup['members'][number]
 
-/** The members in the order of their ranks, each with its SSH command. */
+/** The members in rank order, each with its SSH command. */
 export function Members({ group, vms }: { group: InstanceGroup; vms: Vm[] }) {
   const vmOf = ({ vm_id }: Member) => vms.find(({ id }) => id === vm_id)
   const columns: Column<Member>[] = [
@@ -50,7 +50,7 @@ export function Members({ group, vms }: { group: InstanceGroup; vms: Vm[] }) {
     },
   ]
   return (
-    <Section title="Members" about="Rank 0 is the head of the group: MASTER_ADDR on every member.">
+    <Section title="Members" about="Rank 0 is the head node. On every member, MASTER_ADDR is its address.">
       {group.members.length === 0 ? (
         <p className="card px-4 py-3 text-ink-muted">The group has no members. Resize it to add some.</p>
       ) : (
@@ -68,10 +68,10 @@ function SshLine({ vm }: { vm: Vm | undefined }) {
   if (isSimulatedAddress(publicAddressOf(vm)))
     return <span className="text-ink-muted">This simulated VM has no SSH.</span>
   const command = sshCommands(vm).find(([title]) => title === 'SSH')?.[1] ?? ''
-  return <Copyable text={command} label={`Copy the SSH command of ${vm.name}`} />
+  return <Copyable text={command} label={`Copy the SSH command for ${vm.name}`} />
 }
 
-/** Returns commands by title: what to run on every member, and how to reach all of them from a terminal. */
+/** Returns titled commands: one to run on each member, and one to reach all members from a terminal. */
 const groupCommands = ({ members }: InstanceGroup): [string, string][] => [
   [
     'On each VM',

@@ -6,7 +6,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
 
-/** The VM or group that a request waits for. */
+/** The VM or group that a request is waiting for. */
 export interface Wanted {
   name: string
   type?: string
@@ -16,7 +16,7 @@ export interface Wanted {
 export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Column<CapacityRequest>[] => [
   {
     key: 'name',
-    title: 'Waits for',
+    title: 'Waiting for',
     width: 'minmax(130px, 1.4fr)',
     cell: (request) => <span className="font-medium">{wantedOf(request).name}</span>,
   },
@@ -32,7 +32,7 @@ export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Col
     title: 'Location',
     width: 'minmax(112px, 1fr)',
     isFoldable: true,
-    cell: (request) => placeText(request, wantedOf(request)),
+    cell: (request) => locationText(request, wantedOf(request)),
   },
   {
     key: 'state',
@@ -55,17 +55,17 @@ export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Col
   },
   {
     key: 'until',
-    title: 'Waits until',
+    title: 'Waiting until',
     width: 'minmax(132px, 1fr)',
     isFoldable: true,
     cell: ({ until }) => <Timestamp iso={until} />,
   },
 ]
 
-/** The location of the GPUs or, until they are held, where the request waits. */
-function placeText({ location, request }: CapacityRequest, wanted: Wanted): string {
-  const places = request.locations as string[] | undefined
-  return location || places?.join(', ') || (wanted.location === 'any' ? 'any' : (wanted.location ?? '–'))
+/** Returns the location of the held GPUs, or the locations where the request is waiting. */
+function locationText({ location, request }: CapacityRequest, wanted: Wanted): string {
+  const locations = request.locations as string[] | undefined
+  return location || locations?.join(', ') || (wanted.location === 'any' ? 'any' : (wanted.location ?? '–'))
 }
 
 const blockedText: Record<string, string> = {
@@ -75,7 +75,7 @@ const blockedText: Record<string, string> = {
   suspended: 'The organization is suspended',
 }
 
-/** When the request is likely granted, or what it needs first. */
+/** Shows when the request will probably be granted, or what blocks it. */
 function Estimate({ request }: { request: CapacityRequest }) {
   const { state, blocked_by, held_until, estimate } = request
   if (state === 'held')
@@ -127,7 +127,7 @@ export const endedColumns = (
   timestampColumn('Ended', 'updated_at'),
 ]
 
-/** The name of what a request waited for, which links to the VM or group that was created. */
+/** The name of the requested VM or group, with a link if it was created. */
 function WantedLink({
   projectId,
   request,

@@ -17,12 +17,12 @@ import { Empty, Page, Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { endedColumns, openColumns, type Wanted } from './columns.tsx'
 
-/** Positions and estimates change without an event. */
+/** Positions and estimates change without an event, so the page polls. */
 const pollMs = 5_000
 
 const isOpen = ({ state }: CapacityRequest) => state === 'waiting' || state === 'held'
 
-/** The requests that wait for GPUs, with their position and estimate, and those that have ended. */
+/** The requests that are waiting for GPUs, with position and estimate, and the ended requests. */
 export function Queue() {
   const projectId = useProjectId()
   const requests = useQuery({
@@ -36,7 +36,7 @@ export function Queue() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="Nothing waits for GPUs"
+              title="No requests are waiting for GPUs"
               cli="slipway queue create train-7 --type a100.8x --location us-east1-a"
               curl={curlCommand('POST', `/v0.1/projects/${projectId}/capacity-requests`, {
                 vm: {
@@ -48,8 +48,8 @@ export function Queue() {
                 },
               })}
             >
-              When a VM type is out of stock, the form for a new VM offers to wait for it. The VM is created
-              when its turn comes. Waiting is free.
+              When a VM type is out of stock, the form for creating a VM offers to wait for it. The VM is
+              created when GPUs become available. Waiting is free.
             </Empty>
           ) : (
             <Requests requests={data} />
@@ -66,7 +66,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const [cancelling, setCancelling] = useState<CapacityRequest | null>(null)
   const target = ({ id }: CapacityRequest) => ({ project_id: projectId, capacity_request_id: id })
-  /** What the request waits for: its new VM or group, or a stopped VM. */
+  /** Returns what the request is waiting for: a new VM or group, or a stopped VM. */
   const wantedOf = ({ request }: CapacityRequest): Wanted => {
     const group = request.instance_group as
       | (Wanted & { desired_count: number; vm?: Partial<Wanted> })
@@ -90,7 +90,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
     projectId,
     run: (request: CapacityRequest) => client.capacityRequestClaim(target(request)),
     done: (request) => `${nameOf(request)} is running`,
-    failed: (request) => `Not claimed: ${nameOf(request)}`,
+    failed: (request) => `Could not claim ${nameOf(request)}`,
     invalidates: ['capacityRequestList', 'vmList', 'instanceGroupList'],
   })
   const open = requests.filter(isOpen)
@@ -120,7 +120,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
   return (
     <>
       {open.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">Nothing waits for GPUs.</p>
+        <p className="card px-4 py-3 text-ink-muted">No requests are waiting for GPUs.</p>
       ) : (
         <Table
           label="Queue"
@@ -133,7 +133,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
         <p className="text-sm text-ink-muted">
           Half of all requests are granted by the likely time, and nine out of ten by the latest time.{' '}
           {hitRate !== null &&
-            `Of the most recent requests, ${percent(hitRate)} were granted by their latest time.`}
+            `${percent(hitRate)} of the most recent requests were granted by their latest time.`}
         </p>
       )}
       {ended.length > 0 && (
@@ -160,7 +160,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           dismiss="Keep request"
           {...submitProps(cancel, cancelling, () => setCancelling(null))}
         >
-          <p>The request loses its place in the queue.</p>
+          <p>The request will lose its place in the queue.</p>
         </Confirm>
       )}
     </>

@@ -60,7 +60,7 @@ export function AccessKeys() {
                   role: 'write',
                 })}
               >
-                A program with a key can do what the role of the key allows, until you revoke the key.
+                A program with a key can do whatever the key’s role allows, until you revoke the key.
               </Empty>
             ) : (
               <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />

@@ -11,7 +11,7 @@ import { TextArea } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
 
-const mostRecipients = 10
+const maxRecipients = 10
 
 /** Addresses that get alerts by e-mail in addition to owners and admins. Only admins and owners can read them. */
 export function AlertRecipients({ organizationId }: { organizationId: string }) {
@@ -64,7 +64,7 @@ function RecipientsDialog({ organizationId, emails, onClose }: RecipientsDialogP
   const wrong = wanted.find((email) => !/^\S+@\S+$/.test(email))
   const save = useAction({
     run: () => client.alertRecipientsSet({ organization_id: organizationId }, { emails: wanted }),
-    done: () => 'Changed the recipients of alerts',
+    done: () => 'Changed alert recipients',
     undo: () => () => client.alertRecipientsSet({ organization_id: organizationId }, { emails }),
     invalidates: ['alertRecipientsGet'],
     showsErrors: true,
@@ -73,14 +73,14 @@ function RecipientsDialog({ organizationId, emails, onClose }: RecipientsDialogP
     <FormDialog
       isOpen
       onClose={onClose}
-      title="Recipients of alerts"
+      title="Alert recipients"
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={
         wrong
           ? `${wrong} is not an e-mail address`
-          : wanted.length > mostRecipients
-            ? `Enter at most ${mostRecipients} addresses`
+          : wanted.length > maxRecipients
+            ? `Enter at most ${maxRecipients} addresses`
             : undefined
       }
       commands={{
@@ -92,7 +92,7 @@ function RecipientsDialog({ organizationId, emails, onClose }: RecipientsDialogP
     >
       <TextArea
         label="Additional e-mail addresses"
-        hint="One on each line, for example a mailing list. Leave it empty to send alerts to owners and admins only."
+        hint="One per line, for example a mailing list. Leave empty to send alerts to owners and admins only."
         value={text}
         onChange={setText}
         rows={4}

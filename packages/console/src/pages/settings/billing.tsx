@@ -84,7 +84,7 @@ export function Billing() {
           }
         </Loaded>
       </Section>
-      <Section title={`Budget of project ${project.name}`}>
+      <Section title={`Budget for project ${project.name}`}>
         <Loaded query={budget} rows={2}>
           {(data) => <BudgetForm key={project.id} projectId={project.id} budget={data} />}
         </Loaded>

@@ -41,7 +41,7 @@ export function Members() {
     run: ({ member, role }: { member: Member; role: Role }) =>
       client.memberUpdate({ organization_id, user_id: member.user_id, revoke_keys: revokesKeys }, { role }),
     done: ({ member, role }, { access_keys }) => `${member.email} is now ${role}${keysLeft(access_keys)}`,
-    failed: ({ member }) => `Role not changed: ${member.email}`,
+    failed: ({ member }) => `Could not change the role of ${member.email}`,
     invalidates: ['memberList'],
   })
   const inviteAgain = useAction({
@@ -240,9 +240,9 @@ export function Members() {
   )
 }
 
-/** Returns what a toast says about project keys that stay valid. */
+/** Returns the part of a toast that lists the project keys that remain valid. */
 const keysLeft = (keys: AccessKey[]) =>
-  keys.length === 0 ? '' : `. Project keys that stay valid: ${keys.map(({ name }) => name).join(', ')}`
+  keys.length === 0 ? '' : `. Project keys that remain valid: ${keys.map(({ name }) => name).join(', ')}`
 
 function InviteDialog({
   organizationId,

@@ -37,7 +37,7 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
       client.organizationUpdate({ organization_id: organizationId }, { require_totp }),
     done: (isWanted) =>
       isWanted ? 'Two-factor authentication is required' : 'Two-factor authentication is optional',
-    failed: () => 'Two-factor authentication not changed',
+    failed: () => 'Could not change two-factor authentication',
     invalidates: ['organizationList'],
   })
   const reason =

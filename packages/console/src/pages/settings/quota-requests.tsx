@@ -17,7 +17,7 @@ import { Section, UsageBar } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 
-/** The limits for all projects together, and the requests to raise them. */
+/** The limits for all projects combined, and the requests to raise them. */
 export function OrganizationQuotas({ organizationId }: { organizationId: string }) {
   const params = { organization_id: organizationId }
   const quotas = useQuery(read('organizationQuotaList', { params }))
@@ -62,7 +62,7 @@ function Requests({ rows }: { rows: QuotaRequest[] }) {
     run: ({ organization_id, id }: QuotaRequest) =>
       client.quotaRequestDelete({ organization_id, quota_request_id: id }),
     done: ({ name }) => `Withdrew the request for ${quotaLabel(name)}`,
-    failed: ({ name }) => `Not withdrawn: the request for ${quotaLabel(name)}`,
+    failed: ({ name }) => `Could not withdraw the request for ${quotaLabel(name)}`,
     undo:
       ({ organization_id, name, max, reason }) =>
       () =>
@@ -122,7 +122,7 @@ interface RequestDialogProps {
 }
 
 function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) {
-  // The quota that is used most is probably the one that is missing.
+  // The fullest quota is probably the one to raise.
   const fullest = quotas.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
   const [name, setName] = useState(fullest?.name ?? 'vms')
   const [max, setMax] = useState('')
@@ -155,7 +155,7 @@ function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) 
       }}
     >
       <p className="text-ink-muted">
-        The operators are notified and decide. Owners and admins get the decision by e-mail.
+        The operators will review the request. Owners and admins get the decision by e-mail.
       </p>
       <SelectField
         label="Quota"
@@ -167,14 +167,14 @@ function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) 
         label="New limit"
         value={max}
         onChange={setMax}
-        hint={current && `Now ${count(current.max)}, of which ${count(current.used)} are in use.`}
+        hint={current && `Currently ${count(current.max)}, with ${count(current.used)} in use.`}
         inputMode="numeric"
       />
       <TextField
         label="Reason"
         value={reason}
         onChange={setReason}
-        hint="What you need it for, and from when on."
+        hint="What you need it for, and when."
       />
     </FormDialog>
   )

@@ -6,7 +6,7 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 
-/** The events of reservations are in the organization's log, which the page does not follow. */
+/** Reservation events are only in the organization's event log, so the page polls. */
 const pollMs = 10_000
 
 /** The GPUs that the organization has reserved. */
@@ -23,16 +23,16 @@ export function Reservations() {
         {(data) =>
           data.length === 0 ? (
             <Empty title="No reservations">
-              A reservation gives the organization GPUs at a fixed price for a time. Ask your operator for
-              one.
+              A reservation gives the organization GPUs at a fixed price for a fixed period. Ask your operator
+              for one.
             </Empty>
           ) : (
             <>
               <ReservationTable reservations={data} />
               <p className="text-sm text-ink-muted">
-                VMs of the organization use reserved GPUs automatically and are not billed themselves.
-                Delivered GPUs are billed whether they are used or not. After the end, VMs keep running at the
-                list price.
+                The organization’s VMs use reserved GPUs automatically, at no additional cost. Delivered GPUs
+                are billed whether they are used or not. When a reservation ends, VMs keep running at the list
+                price.
               </p>
             </>
           )

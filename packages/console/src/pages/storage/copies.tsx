@@ -6,11 +6,11 @@ import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table.tsx'
 
-/** What each value of `consistency` means for users of the image or snapshot. */
+/** Explains the values of `consistency` to users. */
 const meanings: Record<string, string> = {
   off: 'No VM could write to the disk.',
-  frozen: 'A running VM froze its file systems when copying began.',
-  crash: 'A running VM was writing: the content is like that of a disk after a power failure.',
+  frozen: 'The VM was running and froze its file systems when copying began.',
+  crash: 'A running VM could write during the copy. The content is like a disk after a power failure.',
 }
 
 /** The columns that images and snapshots have in common. */

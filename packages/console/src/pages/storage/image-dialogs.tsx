@@ -19,7 +19,7 @@ const imageName = new RegExp(imageNamePattern)
 const nameProblemOf = (name: string) =>
   name === '' || imageName.test(name)
     ? ''
-    : 'Use lower-case letters, digits, dots, underscores and hyphens, starting with a letter or digit. You can add a version after a colon, for example trainer:v1.'
+    : 'Use lowercase letters, digits, dots, underscores and hyphens, starting with a letter or digit. You can add a version after a colon, for example trainer:v1.'
 
 export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
   const params = { project_id: projectId }
@@ -42,7 +42,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
     projectId,
     run: () => client.customImageCreate(params, request),
     done: () => `Created image ${name}`,
-    failed: () => `Not created: image ${name}`,
+    failed: () => `Could not create image ${name}`,
     invalidates: ['customImageList', 'organizationQuotaList'],
     showsErrors: true,
   })
@@ -50,7 +50,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
     ? name === ''
       ? 'Enter a name'
       : nameProblemOf(name)
-    : 'A VM must be running or stopped'
+    : 'You need a running or stopped VM'
   return (
     <FormDialog
       isOpen
@@ -74,7 +74,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
           value: id,
           label: `${name}, ${state === 'STATE_RUNNING' ? 'running' : 'stopped'}`,
         }))}
-        hint="The OS disk of this VM is copied, with everything except SSH keys and host keys. Remove other secrets first."
+        hint="Copies everything on the OS disk of this VM, except SSH keys and host keys. Remove other secrets first."
       />
       <TextField
         label="Name"
@@ -102,7 +102,7 @@ export function DeleteImage({ projectId, image, onClose }: ImageProps) {
     projectId,
     run: () => client.customImageDelete({ project_id: projectId, custom_image_id: image.id }),
     done: () => `Deleted image ${image.name}`,
-    failed: () => `Not deleted: image ${image.name}`,
+    failed: () => `Could not delete image ${image.name}`,
     invalidates: ['customImageList', 'organizationQuotaList'],
     showsErrors: true,
   })

@@ -36,7 +36,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         ...(mustFreeze && { require_frozen: true }),
       }),
     done: () => `Created snapshot ${name}`,
-    failed: () => `Not created: snapshot ${name}`,
+    failed: () => `Could not create snapshot ${name}`,
     invalidates: ['snapshotList', 'organizationQuotaList'],
     showsErrors: true,
   })
@@ -75,7 +75,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
       />
       <CheckField
         label="Only if the VM can be frozen"
-        hint="If this is on, the snapshot fails if a running VM can write to the disk and has no guest agent. If it is off, such a snapshot is like a disk after a power failure."
+        hint="If a running VM can write to the disk and has no guest agent, the snapshot fails when this is on. When it is off, the snapshot is like a disk after a power failure."
         isChecked={mustFreeze}
         onChange={setMustFreeze}
       />
@@ -84,19 +84,19 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
 }
 
 export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps) {
-  const least = gibOf(snapshot.size)
+  const minGib = gibOf(snapshot.size)
   const [name, setName] = useState(`${snapshot.name}-copy`.slice(0, 63))
-  const [amount, setAmount] = useState(String(least))
+  const [amount, setAmount] = useState(String(minGib))
   const restore = useOperation({
     projectId,
     run: () =>
       client.diskCreate({ project_id: projectId }, { name, size: `${amount}GiB`, snapshot_id: snapshot.id }),
     done: () => `Created disk ${name} from ${snapshot.name}`,
-    failed: () => `Not created: disk ${name}`,
+    failed: () => `Could not create disk ${name}`,
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
-  const sizeProblem = Number(amount) >= least ? '' : `Enter at least ${least} GiB`
+  const sizeProblem = Number(amount) >= minGib ? '' : `Enter at minGib ${minGib} GiB`
   return (
     <FormDialog
       isOpen
@@ -137,7 +137,7 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
     projectId,
     run: () => client.snapshotDelete({ project_id: projectId, snapshot_id: snapshot.id }),
     done: () => `Deleted snapshot ${snapshot.name}`,
-    failed: () => `Not deleted: snapshot ${snapshot.name}`,
+    failed: () => `Could not delete snapshot ${snapshot.name}`,
     invalidates: ['snapshotList', 'organizationQuotaList'],
     showsErrors: true,
   })

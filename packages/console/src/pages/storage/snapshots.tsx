@@ -20,7 +20,7 @@ import { CreateSnapshot, DeleteSnapshot, RestoreSnapshot } from './snapshot-dial
 
 type What = 'create' | 'restore' | 'edit' | 'delete'
 
-/** Copies of disks, each of which can become a disk again. */
+/** The snapshots of the project: copies of disks, from which disks are created. */
 export function Snapshots() {
   const projectId = useProjectId()
   const snapshots = useQuery(readAll('snapshotList', { project_id: projectId }))
@@ -78,7 +78,7 @@ export function Snapshots() {
                 disk_id: '…',
               })}
             >
-              A snapshot has the content of a disk at one moment. You can create disks from a snapshot, even
+              A snapshot is a copy of a disk at one point in time. You can create disks from a snapshot, even
               after the original disk is deleted.
             </Empty>
           ) : (

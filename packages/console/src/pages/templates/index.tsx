@@ -105,8 +105,8 @@ export function Templates() {
                 image: 'ubuntu24.04-nvidia:latest',
               })}
             >
-              A template keeps the settings of a VM, so that new VMs and groups start with them. Fill in the
-              form for a new VM and choose “Save as template”.
+              A template stores settings for new VMs and groups. To create one, fill in the form for creating
+              a VM and choose “Save as template”.
             </Empty>
           ) : (
             <Table

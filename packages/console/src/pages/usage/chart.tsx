@@ -23,7 +23,7 @@ interface ChartProps {
   days: number
   /** The days that are not itemized yet; null for past months. */
   open: UnitemizedDays | null
-  /** The table below the chart already itemizes these days. */
+  /** True if the table below the chart already itemizes these days. */
   isItemizedInTable: boolean
   /** The forecast of the current month, drawn as outlined bars for today and the following days. */
   forecastUsd: number | null

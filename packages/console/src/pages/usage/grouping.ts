@@ -2,12 +2,12 @@ import type { UsageItem } from '@slipway/sdk'
 import { daysText, monthText } from '../../lib/months.ts'
 import type { UnitemizedDays } from './stack.ts'
 
-/** The grouping of the chart and the table. A label grouping contains the key of the label. */
+/** The grouping of the chart and the table. A label grouping contains the label's key. */
 export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
 
-export const readGrouping = (text = '', isWhole = false): Grouping => {
+export const readGrouping = (text = '', isOrgWide = false): Grouping => {
   if (text === 'vm' || /^label:./.test(text)) return text as Grouping
-  return text === 'project' && isWhole ? 'project' : 'product'
+  return text === 'project' && isOrgWide ? 'project' : 'product'
 }
 
 /** Returns the `group_by` parameter; undefined for the default, by product. */
@@ -24,7 +24,7 @@ export const groupOf = (
 ): string => {
   if (grouping === 'product') return item.product_name
   if (grouping === 'project') return projectNames.get(item.project_id) ?? item.project_id
-  if (grouping === 'vm') return item.resource_name || 'not recorded by VM'
+  if (grouping === 'vm') return item.resource_name || 'no VM recorded'
   return item.label_value || `no ${groupingText(grouping)}`
 }
 
@@ -67,9 +67,9 @@ export const sumUsd = (items: UsageItem[]): number =>
 /** Returns the sums of the days that are not itemized, with their titles. */
 export function unitemizedSums(month: string, open: UnitemizedDays): { words: string; usd: number }[] {
   const { itemizedDays, laterUsd, today, todayUsd } = open
-  const isAnythingLater = laterUsd >= 0.005 && itemizedDays < today - 1
+  const hasLaterDays = laterUsd >= 0.005 && itemizedDays < today - 1
   return [
-    ...(isAnythingLater ? [{ words: daysText(month, itemizedDays + 1, today - 1), usd: laterUsd }] : []),
+    ...(hasLaterDays ? [{ words: daysText(month, itemizedDays + 1, today - 1), usd: laterUsd }] : []),
     { words: 'Today so far', usd: todayUsd },
   ]
 }
@@ -98,7 +98,7 @@ export function sumsOf({ month, usd, usdBefore, open }: Sums): UsageRow[] {
 }
 
 /** More colors are hard to distinguish, so the remaining groups share one bar. */
-const mostBars = 7
+const maxBars = 7
 export const others = 'others'
 
 /** Returns a grouping that combines all but the most expensive groups. */
@@ -107,7 +107,7 @@ export function withOthers(
   keyOf: (item: UsageItem) => string,
 ): (item: UsageItem) => string {
   const totals = totalsOf(items, [], keyOf)
-  if (totals.length <= mostBars + 1) return keyOf
-  const kept = new Set(totals.slice(0, mostBars).map(({ key }) => key))
+  if (totals.length <= maxBars + 1) return keyOf
+  const kept = new Set(totals.slice(0, maxBars).map(({ key }) => key))
   return (item) => (kept.has(keyOf(item)) ? keyOf(item) : others)
 }

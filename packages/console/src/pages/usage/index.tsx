@@ -28,7 +28,7 @@ import {
 } from './grouping.ts'
 import { changeText, Totals } from './tables.tsx'
 
-// Load the code of the chart while the page fetches its data.
+// Load the chart code while the page fetches its data.
 const chart = import('./chart.tsx')
 chart.catch(() => {})
 const Chart = lazy(() => chart)
@@ -44,28 +44,28 @@ export function Usage() {
   const [search, setSearch] = useSearchState()
   const month = search.month ?? monthNow()
   const isCurrent = month === monthNow()
-  const isWhole = search.scope === 'organization'
-  const grouping = readGrouping(search.by, isWhole)
+  const isOrgWide = search.scope === 'organization'
+  const grouping = readGrouping(search.by, isOrgWide)
   const { organization_id } = project
   const usageOf = (month: string) => {
     const query = { ...datesOf(month), group_by: groupBy(grouping) }
-    return isWhole
+    return isOrgWide
       ? read('organizationUsage', { params: { organization_id }, query })
       : read('projectUsage', { params: { project_id: project.id }, query })
   }
   const usage = useQuery({ ...usageOf(month), placeholderData: keepPreviousData })
   const earlier = useQuery({ ...usageOf(monthBefore(month)), placeholderData: keepPreviousData })
   const costs = useQuery(
-    isWhole
+    isOrgWide
       ? read('organizationCosts', { params: { organization_id } })
       : read('projectCosts', { params: { project_id: project.id } }),
   )
   const budget = useQuery({
     ...read('budgetGet', { params: { project_id: project.id } }),
-    enabled: !isWhole,
+    enabled: !isOrgWide,
   })
   const items = usage.data?.items ?? noItems
-  // Days are itemized when they are over. The current month is compared with the same days of the previous month.
+  // A day is itemized after it ends. The current month is compared with the same days of the previous month.
   const updatedAt = usage.data?.updated_at ?? ''
   const itemizedDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
   const before = useMemo(
@@ -101,11 +101,11 @@ export function Usage() {
   const download = async () => {
     try {
       const csv = await client.usageCsv({
-        ...(isWhole ? { organization_id } : { project_id: project.id }),
+        ...(isOrgWide ? { organization_id } : { project_id: project.id }),
         ...datesOf(month),
         group_by: groupBy(grouping),
       })
-      const name = `slipway-usage-${isWhole ? 'all-projects' : project.name}-${month}.csv`
+      const name = `slipway-usage-${isOrgWide ? 'all-projects' : project.name}-${month}.csv`
       saveText(name, csv, 'text/csv')
     } catch (error) {
       showToast({ title: 'Could not download the CSV', error: error as Error })
@@ -126,7 +126,7 @@ export function Usage() {
           <Select
             label="Scope"
             isSmall
-            value={isWhole ? 'organization' : ''}
+            value={isOrgWide ? 'organization' : ''}
             onChange={(scope) => setSearch({ scope, by: search.by === 'project' ? '' : (search.by ?? '') })}
             choices={[
               { value: '', label: 'This project' },
@@ -135,7 +135,7 @@ export function Usage() {
           />
           <GroupingSelect
             projectId={project.id}
-            isWhole={isWhole}
+            isOrgWide={isOrgWide}
             value={grouping}
             onChange={(by) => setSearch({ by: by === 'product' ? '' : by })}
           />
@@ -184,7 +184,7 @@ export function Usage() {
                       open={open}
                       isItemizedInTable={products !== undefined}
                       forecastUsd={current?.forecast_usd ?? null}
-                      budgetUsd={isWhole ? null : (budget.data?.monthly_usd ?? null)}
+                      budgetUsd={isOrgWide ? null : (budget.data?.monthly_usd ?? null)}
                     />
                   </Suspense>
                 </div>
@@ -216,12 +216,12 @@ const noItems: UsageItem[] = []
 /** Offers product, VM, project, and the label keys of the project's VMs and disks. */
 function GroupingSelect({
   projectId,
-  isWhole,
+  isOrgWide,
   value,
   onChange,
 }: {
   projectId: string
-  isWhole: boolean
+  isOrgWide: boolean
   value: Grouping
   onChange: (by: string) => void
 }) {
@@ -234,7 +234,7 @@ function GroupingSelect({
   const groupings: Grouping[] = [
     'product',
     'vm',
-    ...(isWhole ? (['project'] as const) : []),
+    ...(isOrgWide ? (['project'] as const) : []),
     ...keys.map((key) => `label:${key}` as const),
     value,
   ]

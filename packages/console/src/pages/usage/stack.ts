@@ -1,6 +1,6 @@
 import type { UsageItem } from '@slipway/sdk'
 
-/** Returns for each group the cumulative height of its bars by day. */
+/** Returns the cumulative bar heights of each group, by day. */
 export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => string, days: number) {
   const groups = [...new Set(items.map(groupOf))].sort()
   const totals = new Array<number>(days).fill(0)
@@ -46,23 +46,23 @@ export function forecastBars(
   return totals.map((_, index) => (index + 1 >= today ? left : null))
 }
 
-/** A budget line far above the bars would make them too small, so it is omitted. */
-const tallestLine = 4
+/** The budget line is omitted if it is higher than this many times the tallest bar. */
+const maxLineRatio = 4
 
 /** Returns the daily share of the budget; null if the line is omitted. */
 export function budgetLine(budgetUsd: number | null, days: number, bars: (number | null)[]): number | null {
   if (budgetUsd === null) return null
   const share = budgetUsd / days
-  return share <= tallestLine * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
+  return share <= maxLineRatio * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
 }
 
 /** The maximum number of steps on the axis. */
-const mostSteps = 5
+const maxSteps = 5
 
 /** Returns the ticks of an axis from 0 to a tick above the tallest bar. */
 export function ticksFor(tallest: number): number[] {
   if (!(tallest > 0)) return [0, 1]
-  const power = 10 ** Math.floor(Math.log10(tallest / mostSteps))
-  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each * mostSteps >= tallest)!
+  const power = 10 ** Math.floor(Math.log10(tallest / maxSteps))
+  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each * maxSteps >= tallest)!
   return Array.from({ length: Math.ceil(tallest / step) + 1 }, (_, index) => index * step)
 }

@@ -6,7 +6,7 @@ import type { GroupCreate } from './draft.ts'
 interface Names {
   /** The names of the chosen saved keys. */
   keyNames: string[]
-  /** The name of the template, or the id of an earlier version; empty without a template. */
+  /** The name of the template, or the ID of an earlier version; empty if there is no template. */
   template: string
 }
 

@@ -9,7 +9,7 @@ interface CountFieldsProps {
   onChange: (changes: Partial<Draft>) => void
 }
 
-/** The name and the number of VMs. Several VMs are a group, which has two more options. */
+/** The name and the number of VMs. More than one VM forms a group, which has two more options. */
 export function CountFields({ draft, onChange }: CountFieldsProps) {
   const problem = countProblem(draft)
   const count = problem ? 1 : countOf(draft)
@@ -49,7 +49,7 @@ export function CountFields({ draft, onChange }: CountFieldsProps) {
               { value: 'spread', label: 'Spread: each VM on its own host' },
               { value: 'pack', label: 'Pack: on as few hosts as possible' },
             ]}
-            hint="The VMs are a group: all of them are created, or none, and they know each other’s names and addresses."
+            hint="The VMs form a group: either all are created or none, and each VM gets the names and addresses of the others."
           />
           <CheckField
             label="Replace lost VMs"

@@ -8,10 +8,10 @@ import { useQuery } from '../../api/use-query.ts'
 import { limitsOf } from '../../lib/limits.ts'
 import { countOf, type Draft } from './draft.ts'
 import { defaultType } from './limits.ts'
-import { usualSubnet } from './network-picker.tsx'
-import { usualKeys } from './remembered-key.ts'
+import { defaultSubnet } from './network-picker.tsx'
+import { defaultKeys } from './remembered-key.ts'
 
-/** Reads what the form offers: types, locations, prices, images, quotas, networks and keys. */
+/** Loads the choices of the form: types, locations, prices, images, quotas, networks and keys. */
 export function useFormData() {
   const { id: project_id, organization_id } = useProject()
   const params = { project_id }
@@ -45,10 +45,10 @@ export function useFormData() {
 
 export type FormData = ReturnType<typeof useFormData>
 
-/** The type and the location that the user wants; both are in the URL. */
+/** The type and location that the URL requests. */
 type Wanted = Pick<Partial<VmCreate>, 'type' | 'location'>
 
-/** Returns the values that the form shows: those that the user wants, where they are available. */
+/** Returns the values that the form shows: the user's choices, or defaults where these are not available. */
 export function settle(data: FormData, draft: Draft, wanted: Wanted, template: InstanceTemplate | undefined) {
   const type = vmType(wanted.type ?? '') ?? defaultType(data.capacities, data.limits)
   const count = countOf(draft)
@@ -71,8 +71,8 @@ export function settle(data: FormData, draft: Draft, wanted: Wanted, template: I
   const subnets = data.subnets.filter((subnet) => subnet.location === location)
   const subnetId =
     subnets.find(({ id }) => id === draft.subnetId)?.id ??
-    (template?.subnet_id ? (usualSubnet(subnets, data.networks)?.id ?? '') : '')
-  // A disk that can be written belongs to one VM.
+    (template?.subnet_id ? (defaultSubnet(subnets, data.networks)?.id ?? '') : '')
+  // Only one VM can write to a persistent disk.
   const disks = draft.disks
     .filter(({ disk }) => disk.location === location)
     .map(({ disk, mode }) => ({
@@ -93,6 +93,6 @@ export function settle(data: FormData, draft: Draft, wanted: Wanted, template: I
     subnets,
     subnetId,
     disks,
-    keyIds: draft.keyIds ?? usualKeys(data.keys),
+    keyIds: draft.keyIds ?? defaultKeys(data.keys),
   }
 }

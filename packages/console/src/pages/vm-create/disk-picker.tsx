@@ -11,13 +11,13 @@ interface DiskPickerProps {
   disks: Disk[]
   location: string
   type: VmType
-  /** The disks are for several VMs. */
+  /** True if the disks are for several VMs. */
   isForGroup: boolean
   chosen: Draft['disks']
   onChange: (chosen: Draft['disks']) => void
 }
 
-/** Selects disks of the location that can be attached, or creates one. */
+/** Selects attachable disks in the location, or creates a disk. */
 export function DiskPicker(props: DiskPickerProps) {
   const { projectId, location, chosen, onChange } = props
   const [isCreating, setCreating] = useState(false)

@@ -19,17 +19,17 @@ export type GroupCreate = RouteBody<'instanceGroupCreate'>
 /** The values of the form. The type and the location are in the URL. */
 export interface Draft {
   name: string
-  /** More than one VM is a group. */
+  /** A count above 1 creates a group. */
   count: string
   placement: PlacementPolicyName
-  /** Members of a group that are lost with their host are replaced. */
+  /** Whether group members are replaced when their host is lost. */
   replacesLost: boolean
   /** A pasted key, in addition to saved keys. */
   key: string
   /** The chosen saved keys; null until the user chooses. */
   keyIds: string[] | null
   image: string
-  /** The id of an image of the project; empty for one of the catalogue. */
+  /** The ID of one of the project's images; empty for a catalogue image. */
   customImage: string
   startupScript: string
   shutdownScript: string
@@ -47,7 +47,7 @@ export const countOf = ({ count }: Draft): number => Number(count)
 
 export type Earlier = Partial<VmCreate> & Pick<InstanceTemplate, 'placement_policy'>
 
-/** Returns the values of a new form, or those of a template or of an earlier request that is repeated. */
+/** Returns the initial values: defaults, or the values of a template or an earlier request. */
 export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string): Draft => ({
   name: earlier?.name ?? suggestName(),
   count,
@@ -76,7 +76,7 @@ type Settled = Required<Pick<VmCreate, 'type' | 'location'>> & {
   customImage: { id: string } | undefined
 } & Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
 
-/** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
+/** Returns the request that creates the VM. Empty fields are omitted, so the server uses its defaults. */
 export function requestOf(
   draft: Draft,
   { type, location, image, customImage, disks, keyIds, subnetId }: Settled,
@@ -110,7 +110,7 @@ export function groupRequestOf(
     name,
     desired_count: countOf(draft),
     ...(instance_template_id && { template_id: instance_template_id }),
-    // The protection of the group is enough: single members can then still be replaced.
+    // Protecting the group is enough; unprotected members can still be replaced.
     vm: { ...vm, ...(template?.deletion_protection && { deletion_protection: false }) },
     ...(vm.labels && { labels: vm.labels }),
     ...(draft.isProtected && { deletion_protection: true }),
@@ -126,7 +126,7 @@ export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   const count = countProblem(draft)
   if (count) return { words: count, part: 'count' }
   if (countOf(draft) > 1 && draft.name.length > maxGroupNameLength)
-    return { words: `The name of a group has at most ${maxGroupNameLength} characters`, part: 'name' }
+    return { words: `A group name can have at most ${maxGroupNameLength} characters`, part: 'name' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { words: labels, part: 'labels' }
   // The field itself shows the details.

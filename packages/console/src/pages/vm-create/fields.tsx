@@ -45,7 +45,7 @@ export function FormFields(props: FormFieldsProps) {
         <TemplatePicker
           templates={templates}
           value={template}
-          // The type and location of the template apply, not those chosen before.
+          // Clear the chosen type and location, so that the template's values apply.
           onChange={(id) => onChoose({ template: id, type: '', location: '' })}
         />
       )}
@@ -135,7 +135,7 @@ function Disks({ disks, settled, count, onChange }: FormFieldsProps) {
 }
 
 function Wait({ settled, count, request, group, whyNotWait }: FormFieldsProps) {
-  // Disks and subnets are in one location.
+  // Disks and subnets belong to one location.
   const canMove = settled.disks.length === 0 && settled.subnetId === ''
   return (
     <WaitForCapacity

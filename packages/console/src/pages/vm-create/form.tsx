@@ -35,7 +35,7 @@ export interface VmCreateFormProps {
   /** All versions of all templates. */
   templates: InstanceTemplate[]
   disks: Disk[]
-  /** The form saves a template instead of creating a VM. */
+  /** True if the form saves a template instead of creating a VM. */
   isTemplate: boolean
 }
 
@@ -65,13 +65,13 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
   const settled = settle(data, draft, wanted, template)
   const { type, location, stock = 0, keyIds } = settled
   const count = countProblem(draft) ? 1 : countOf(draft)
-  const whole = requestOf(draft, { ...settled, type: type.name })
-  const request = template ? requestFromTemplate(whole, template) : whole
+  const fullRequest = requestOf(draft, { ...settled, type: type.name })
+  const request = template ? requestFromTemplate(fullRequest, template) : fullRequest
   const group = count > 1 ? groupRequestOf(request, draft, template) : null
   const ownProblem = firstProblem(
     { words: whyNot ?? '' },
     draftProblem(draft, keyIds),
-    templateProblem(whole, template),
+    templateProblem(fullRequest, template),
   )
   const problem = firstProblem(
     { words: whyNot ?? '' },
@@ -94,7 +94,7 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
   }
   if (data.error) return <ErrorState error={data.error} onRetry={data.retry} />
   if (!data.isReady) return <Skeleton rows={12} />
-  const places = isApiError(create.error) ? create.error.availableLocations : []
+  const availableLocations = isApiError(create.error) ? create.error.availableLocations : []
   const isLatest = !templates.some(
     ({ name, version }) => name === template?.name && version > template.version,
   )
@@ -102,7 +102,7 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
     <SaveTemplate
       isPrimary={isTemplate}
       className="max-lg:flex-1"
-      request={whole}
+      request={fullRequest}
       template={template}
       templates={templates}
       reason={whyNot}
@@ -137,8 +137,8 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
         vmLimit={data.limits.find(({ name }) => name === 'vms')}
         stock={stock}
         otherLocations={
-          places.length > 0
-            ? places
+          availableLocations.length > 0
+            ? availableLocations
             : settled.offered
                 .filter(({ name }) => name !== location && settled.fitsIn(name))
                 .map(({ name }) => name)
@@ -150,7 +150,6 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
   )
 }
 
-/** Creates a VM or a group. */
 const useCreation = (projectId: string) =>
   useOperation({
     projectId,
@@ -159,7 +158,7 @@ const useCreation = (projectId: string) =>
         ? client.instanceGroupCreate({ project_id: projectId }, body)
         : client.vmCreate({ project_id: projectId }, body),
     done: (body) => `${body.name} is running`,
-    failed: (body) => `Not created: ${body.name}`,
+    failed: (body) => `Could not create ${body.name}`,
     invalidates: ['vmList', 'instanceGroupList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })

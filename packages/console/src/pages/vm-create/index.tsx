@@ -11,8 +11,8 @@ import type { Earlier } from './draft.ts'
 import { VmCreateForm } from './form.tsx'
 
 /**
- * Creates a VM or a group, or saves a template. The URL can name the template or the earlier creation whose values the form
- * starts with, a VM that the new one is like, and the number of VMs.
+ * Creates a VM or a group, or saves a template. The URL can contain the number of VMs, and the template,
+ * earlier creation or VM whose values the form starts with.
  */
 export function VmCreatePage() {
   const projectId = useProjectId()
@@ -49,15 +49,15 @@ export function VmCreatePage() {
       <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
       {model.data && !template && (
         <p className="card px-4 py-3">
-          Similar to {model.data.name}, with a new name and without its disks
-          {model.data.startup_script_sha256 && ' and startup script, which cannot be read again'}.
+          Based on {model.data.name}, with a new name and without its disks
+          {model.data.startup_script_sha256 && ' and its startup script, which cannot be read back'}.
         </p>
       )}
       {isLoading ? (
         <Skeleton rows={12} />
       ) : (
         <VmCreateForm
-          // Another template fills in the form again.
+          // Choosing another template resets the form.
           key={template?.id ?? ''}
           earlier={
             template
@@ -78,7 +78,7 @@ export function VmCreatePage() {
 
 const noDisks: Disk[] = []
 
-/** Returns the settings of an existing VM that a new one can have too. Saved keys are chosen again by their id. */
+/** Returns the settings of an existing VM that a new VM can share. Saved keys are selected by ID. */
 function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
   const given = vm.ssh_public_keys.filter((key) => !saved.some(({ public_key }) => public_key === key))
   const chosen = saved.filter(({ public_key }) => vm.ssh_public_keys.includes(public_key))
@@ -95,5 +95,5 @@ function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
   }
 }
 
-/** The name of a template is not the name of its VMs. */
+/** Omits the template's name, which is not the name of a VM. */
 const valuesOf = ({ name: _, ...members }: InstanceTemplate): Earlier => members

@@ -12,7 +12,7 @@ interface KeyPickerProps {
   onPaste: (key: string) => void
 }
 
-/** Selects saved SSH keys, and takes one pasted key. */
+/** Selects saved SSH keys, and accepts one pasted key. */
 export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: KeyPickerProps) {
   const projectId = useProjectId()
   const manage = (

@@ -4,7 +4,7 @@ import type { Limit } from '../../lib/limits.ts'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
 
-/** Returns the quota that does not allow `count` more VMs of the type, as text; empty if there is none. */
+/** Returns a message if a quota does not allow `count` more VMs of the type; otherwise an empty string. */
 export function limitProblem(type: VmType, limits: Limit[], count = 1): string {
   const exceeded = limits.find(
     ({ name, used, max }) =>
@@ -16,18 +16,18 @@ export function limitProblem(type: VmType, limits: Limit[], count = 1): string {
   return `The ${exceeded.of} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
 }
 
-/** Returns why `count` VMs are not in stock, as text; empty if they are. */
+/** Returns a message if `count` VMs are not in stock; otherwise an empty string. */
 export function stockProblem(typeName: string, location: string, stock: number, count: number): string {
   if (stock >= count) return ''
   return stock === 0
     ? `${typeName} is out of stock in ${location}`
-    : `Only ${stock} × ${typeName} fit in ${location}`
+    : `Only ${stock} × ${typeName} available in ${location}`
 }
 
-/** Returns the default type: the first one that is in stock and within the quotas. */
+/** Returns the default type: the first type that is in stock and within the quotas. */
 export function defaultType(capacities: Capacity[], limits: Limit[]): VmType {
-  const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
+  const preferred = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
   const hasStock = ({ name }: VmType) =>
     capacities.some(({ type, quantity }) => type === name && quantity > 0)
-  return [usual, ...vmTypes].find((type) => hasStock(type) && !limitProblem(type, limits)) ?? usual
+  return [preferred, ...vmTypes].find((type) => hasStock(type) && !limitProblem(type, limits)) ?? preferred
 }

@@ -6,7 +6,7 @@ interface LocationPickerProps {
   locations: Location[]
   stockOf: (location: string) => number | undefined
   typeName: string
-  /** How many VMs must fit. */
+  /** The number of VMs that must fit. */
   count: number
 }
 

@@ -1,7 +1,7 @@
 import type { Network, Subnet } from '@slipway/sdk'
 import { SelectField } from '../../ui/field.tsx'
 
-/** The network that every project begins with. */
+/** The network that every project starts with. */
 const defaultNetwork = 'default-vpc-network'
 
 interface NetworkPickerProps {
@@ -17,15 +17,14 @@ const networkOf = (subnet: Subnet, networks: Network[]) =>
 
 const oldestFirst = (subnets: Subnet[]) => subnets.toSorted((a, b) => a.id.localeCompare(b.id))
 
-/** Returns the subnet that the service uses by default: that of the project's first network, or the oldest one. */
-export function usualSubnet(subnets: Subnet[], networks: Network[]): Subnet | undefined {
+/** Returns the subnet that the server uses by default: the default network's subnet, or else the oldest. */
+export function defaultSubnet(subnets: Subnet[], networks: Network[]): Subnet | undefined {
   const inOrder = oldestFirst(subnets)
   return inOrder.find((subnet) => networkOf(subnet, networks) === defaultNetwork) ?? inOrder[0]
 }
 
-/** Chooses the subnet of the VM. */
 export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPickerProps) {
-  const usual = usualSubnet(subnets, networks)
+  const usual = defaultSubnet(subnets, networks)
   return (
     <SelectField
       label="Network"
@@ -38,7 +37,7 @@ export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPic
           label: `${networkOf(subnet, networks)} / ${subnet.name} (${subnet.cidr})`,
         })),
       ]}
-      hint="VMs in one network reach each other by their private addresses. The network of a VM cannot be changed later."
+      hint="VMs in the same network reach each other at their private addresses. You cannot change a VM’s network later."
     />
   )
 }

@@ -11,7 +11,7 @@ interface OptionsProps {
   onChange: (changes: Partial<Draft>) => void
 }
 
-/** The fields that most VMs leave empty. */
+/** The fields that are usually left empty. */
 export function Options({ draft, onChange }: OptionsProps) {
   return (
     <>

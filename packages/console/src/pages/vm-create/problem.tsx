@@ -13,10 +13,10 @@ export const partId = (part: Part): string => `vm-${part}`
 export function ProblemLink({ problem: { words, part } }: { problem: Problem }) {
   if (!part) return words
   const go = () => {
-    const place = document.getElementById(partId(part))
-    place?.scrollIntoView({ block: 'center' })
+    const section = document.getElementById(partId(part))
+    section?.scrollIntoView({ block: 'center' })
     const control =
-      place?.querySelector<HTMLElement>(':checked') ?? place?.querySelector('input, select, textarea')
+      section?.querySelector<HTMLElement>(':checked') ?? section?.querySelector('input, select, textarea')
     if (control instanceof HTMLElement) control.focus({ preventScroll: true })
   }
   return (

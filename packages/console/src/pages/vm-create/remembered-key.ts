@@ -7,7 +7,7 @@ const chosenKeys = 'slipway-ssh-key-ids'
 export const rememberedKey = (): string => localStorage.getItem(pastedKey) ?? ''
 
 /** Returns the preselected keys: those of the last VM, or the only saved key. */
-export function usualKeys(registered: SshKey[]): string[] {
+export function defaultKeys(registered: SshKey[]): string[] {
   const last = (localStorage.getItem(chosenKeys) ?? '').split(',')
   const known = registered.map(({ id }) => id).filter((id) => last.includes(id))
   if (known.length > 0) return known

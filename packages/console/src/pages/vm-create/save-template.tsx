@@ -92,14 +92,14 @@ function SaveDialog({
         problem={isTaken ? 'This name is already in use.' : nameProblem(name)}
         hint={
           latest > 0
-            ? `This name exists. The values become version ${latest + 1}; earlier versions are kept.`
+            ? `This template exists. Saving creates version ${latest + 1} and keeps earlier versions.`
             : 'The name of the template, not of its VMs.'
         }
         autoComplete="off"
         autoFocus
       />
       <p className="text-ink-muted">
-        The template keeps all values of the form except the name and the number of VMs. Viewers do not see
+        The template stores all values of the form except the name and the number of VMs. Viewers cannot see
         its scripts.
       </p>
     </FormDialog>

@@ -38,7 +38,7 @@ interface SummaryProps {
   isTemplate: boolean
 }
 
-/** The summary that stays visible: cost, quota usage, the commands, and the create button. */
+/** A summary that stays visible: cost, quota usage, the commands, and the create button. */
 export function Summary(props: SummaryProps) {
   const { type, location, count, problem, gpuLimit, vmLimit, stock, error, save, isTemplate } = props
   const usdPerHour = props.usdPerHour === null ? null : count * props.usdPerHour
@@ -52,12 +52,12 @@ export function Summary(props: SummaryProps) {
             <span className="text-base font-normal text-ink-muted"> per hour</span>
           </div>
           <p className="figures text-ink-muted">
-            {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
+            {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month ({hoursPerMonth} hours)
           </p>
           <p className="mt-1 text-sm text-ink-muted">
             <Sentence
               text={`${what}. ${
-                count === 1 ? 'Billed while it runs.' : 'Billed from the moment when all of them run.'
+                count === 1 ? 'Billed while it runs.' : 'Billed once all of them are running.'
               } Attached disks are billed separately.`}
             />
           </p>
@@ -75,7 +75,10 @@ export function Summary(props: SummaryProps) {
             )}
             {stock < count && !error && <OutOfStock {...props} />}
             {error && (
-              <ErrorNote error={error} action={isOutOfStock(error) ? <WaysOut {...props} /> : undefined} />
+              <ErrorNote
+                error={error}
+                action={isOutOfStock(error) ? <Alternatives {...props} /> : undefined}
+              />
             )}
             <CreateButton {...props} className="w-full max-lg:hidden" />
             {problem && stock >= count && (
@@ -88,7 +91,7 @@ export function Summary(props: SummaryProps) {
           </>
         )}
       </aside>
-      {/* On narrow screens the summary is below the form, so the price and the button stay at the bottom edge. */}
+      {/* On narrow screens, the summary is below the form, so this bar shows the price and the button. */}
       <div className="sticky bottom-[var(--toast-space,0px)] -mx-6 flex items-center justify-between gap-4 border-t border-line bg-surface px-6 py-3 max-md:-mx-4 max-md:px-4 lg:hidden">
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
@@ -139,21 +142,21 @@ function OutOfStock(props: SummaryProps) {
   const words =
     stock === 0
       ? `${type.name} is out of stock in ${location}.`
-      : `Only ${stock} × ${type.name} fit in ${location} now.`
+      : `Only ${stock} × ${type.name} available in ${location}.`
   return (
     <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
       <p className="text-amber-text">
         <Sentence text={words} />
       </p>
       <div className="mt-2">
-        <WaysOut {...props} />
+        <Alternatives {...props} />
       </div>
     </div>
   )
 }
 
-/** Offers the locations where all VMs fit, and the number of VMs that fit in this one. */
-function WaysOut({ otherLocations, onMove, onCount, count, stock, error }: SummaryProps) {
+/** Offers the locations where all VMs fit, and the number of VMs that fit in the chosen location. */
+function Alternatives({ otherLocations, onMove, onCount, count, stock, error }: SummaryProps) {
   const fits = (isApiError(error) ? error.fits : undefined) ?? stock
   const canBeFewer = count > 1 && fits > 0 && fits < count
   if (otherLocations.length === 0 && !canBeFewer)
@@ -166,9 +169,9 @@ function WaysOut({ otherLocations, onMove, onCount, count, stock, error }: Summa
     )
   return (
     <div className="flex flex-wrap gap-2">
-      {otherLocations.map((place) => (
-        <Button key={place} size="small" onClick={() => onMove(place)}>
-          Use {place}
+      {otherLocations.map((name) => (
+        <Button key={name} size="small" onClick={() => onMove(name)}>
+          Use {name}
         </Button>
       ))}
       {canBeFewer && (

@@ -9,7 +9,7 @@ interface TemplatePickerProps {
   onChange: (id: string) => void
 }
 
-/** Chooses the template whose values the form starts with. An earlier version is offered only if it is chosen. */
+/** Selects the template that fills in the form. Offers an earlier version only if it is already selected. */
 export function TemplatePicker({ templates, value, onChange }: TemplatePickerProps) {
   const isLatest = ({ name, version }: InstanceTemplate) =>
     !templates.some((other) => other.name === name && other.version > version)
@@ -25,7 +25,7 @@ export function TemplatePicker({ templates, value, onChange }: TemplatePickerPro
         { value: '', label: 'None' },
         ...offered.map(({ id, name, version }) => ({ value: id, label: `${name}, version ${version}` })),
       ]}
-      hint={value ? hiddenText(value) : 'Fills in the form. You can change every value.'}
+      hint={value ? hiddenText(value) : 'Fills in the form. You can change any value.'}
     />
   )
 }

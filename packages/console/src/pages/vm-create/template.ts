@@ -2,7 +2,7 @@ import type { InstanceTemplate, VmCreate } from '@slipway/sdk'
 import { plural, sizeText } from '../../lib/format.ts'
 import type { Problem } from './problem.tsx'
 
-/** These values replace those of a template with nothing. */
+/** Values that clear a template's values. */
 const empty: Partial<VmCreate> = {
   ssh_key_ids: [],
   startup_script: '',
@@ -13,10 +13,10 @@ const empty: Partial<VmCreate> = {
   deletion_protection: false,
 }
 
-/** The members of a template that the form does not show. New VMs take them from the template. */
+/** Template members without a form field. New VMs take them from the template. */
 const withoutField = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
 
-/** Returns the request that creates the VM of the form from a template: only what differs is sent. */
+/** Returns a request that creates the VM from a template. It contains only values that differ. */
 export function requestFromTemplate(request: VmCreate, template: InstanceTemplate): VmCreate {
   const isSame = (member: keyof VmCreate) =>
     JSON.stringify(request[member]) === JSON.stringify(template[member as keyof InstanceTemplate])
@@ -32,7 +32,7 @@ export function requestFromTemplate(request: VmCreate, template: InstanceTemplat
   }
 }
 
-/** Returns what a request cannot remove from a template; null if that is not attempted. */
+/** Returns a problem if the request removes a template value that can only be replaced; otherwise null. */
 export function templateProblem(request: VmCreate, template: InstanceTemplate | undefined): Problem | null {
   if (template?.ssh_public_key && !request.ssh_public_key)
     return { words: 'The template has an SSH public key, which you can replace but not remove', part: 'key' }
@@ -44,7 +44,7 @@ export function templateProblem(request: VmCreate, template: InstanceTemplate | 
   return null
 }
 
-/** Returns the members of a new version that has the values of the form. */
+/** Returns the template members for the values of the form. */
 export const membersToSave = (
   { name: _, ...request }: VmCreate,
   template: InstanceTemplate | undefined,
@@ -55,7 +55,7 @@ export const membersToSave = (
   ...request,
 })
 
-/** Returns what new VMs take from the template besides the fields of the form, as text. */
+/** Describes what new VMs take from the template in addition to the form's fields. */
 export function hiddenText({ new_disks, os_disk_size, description }: InstanceTemplate): string {
   const parts = [
     new_disks?.length &&

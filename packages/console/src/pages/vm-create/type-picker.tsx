@@ -64,7 +64,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 {type.cpuCores} cores · {count(type.memoryGb)} GB RAM
               </span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
-              <span className={`figures truncate ${stock.isThere ? 'text-green-text' : 'text-amber-text'}`}>
+              <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>
                 {stock.words}
               </span>
             </label>
@@ -76,13 +76,13 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
 }
 
 /** Returns the stock as text: "7 in us-east1-a", or "9 in 2 locations" with the locations in `detail`. */
-function stockText(capacities: Capacity[]): { words: string; detail: string; isThere: boolean } {
-  const places = capacities.filter(({ quantity }) => quantity > 0)
-  const sum = places.reduce((sum, { quantity }) => sum + quantity, 0)
-  const where = places.length === 1 ? places[0]!.location : plural(places.length, 'location')
+function stockText(capacities: Capacity[]): { words: string; detail: string; hasStock: boolean } {
+  const inStock = capacities.filter(({ quantity }) => quantity > 0)
+  const sum = inStock.reduce((sum, { quantity }) => sum + quantity, 0)
+  const where = inStock.length === 1 ? inStock[0]!.location : plural(inStock.length, 'location')
   return {
     words: sum > 0 ? `${count(sum)} in ${where}` : 'out of stock',
-    detail: places.map(({ location, quantity }) => `${count(quantity)} in ${location}`).join(', '),
-    isThere: sum > 0,
+    detail: inStock.map(({ location, quantity }) => `${count(quantity)} in ${location}`).join(', '),
+    hasStock: sum > 0,
   }
 }

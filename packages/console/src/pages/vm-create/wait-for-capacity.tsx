@@ -15,7 +15,7 @@ import { Sentence } from '../../ui/no-break.tsx'
 import type { GroupCreate } from './draft.ts'
 
 const dayMs = 86_400_000
-const daysOfWaiting = ['1', '7', '30']
+const waitDays = ['1', '7', '30']
 const estimatePollMs = 60_000
 
 interface WaitForCapacityProps {
@@ -24,7 +24,7 @@ interface WaitForCapacityProps {
   /** The request for several VMs; null for one. */
   group: GroupCreate | null
   typeName: string
-  /** Says what is not in stock. */
+  /** Says what is out of stock. */
   title: string
   /** The other locations where the VMs could run. */
   otherLocations: string[]
@@ -32,7 +32,7 @@ interface WaitForCapacityProps {
   reason: string | undefined
 }
 
-/** Shown when there is no stock for the request: the VM or group is created when its turn comes. */
+/** Offers to queue a request that is out of stock. */
 export function WaitForCapacity(props: WaitForCapacityProps) {
   const { request, group, typeName, title, otherLocations, reason } = props
   const projectId = useProjectId()
@@ -42,14 +42,14 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   const [isAnywhere, setAnywhere] = useState(false)
   const wait = useAction({
     run: (wanted: CapacityRequestCreate) => client.capacityRequestCreate({ project_id: projectId }, wanted),
-    done: () => `${request.name} waits for ${group ? `${group.desired_count} × ` : ''}${typeName}`,
+    done: () => `${request.name} is waiting for ${group ? `${group.desired_count} × ` : ''}${typeName}`,
     invalidates: ['capacityRequestList'],
     showsErrors: true,
   })
   const send = () =>
     wait.mutate(
       {
-        // With `any`, locations that cannot run the VMs are left out.
+        // With `any`, the server skips locations that cannot run the VMs.
         ...(group
           ? { instance_group: isAnywhere ? { ...group, vm: { ...group.vm, location: 'any' } } : group }
           : { vm: isAnywhere ? { ...request, location: 'any' } : request }),
@@ -73,15 +73,15 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
       </div>
       <div className="grid items-start gap-4 sm:grid-cols-2">
         <SelectField
-          label="Wait for at most"
+          label="Wait at most"
           value={days}
           onChange={setDays}
-          choices={daysOfWaiting.map((value) => ({ value, label: plural(Number(value), 'day') }))}
+          choices={waitDays.map((value) => ({ value, label: plural(Number(value), 'day') }))}
         />
         <div className="flex flex-col gap-2 sm:pt-5">
           <CheckField
-            label={`Hold the GPUs, do not create the ${group ? 'group' : 'VM'} yet`}
-            hint="You have 15 minutes to claim the GPUs in the queue."
+            label={`Hold the GPUs without creating the ${group ? 'group' : 'VM'}`}
+            hint="You then have 15 minutes to claim them in the queue."
             isChecked={isHeld}
             onChange={setHeld}
           />
@@ -105,10 +105,10 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   )
 }
 
-/** The estimate has only the members that it needs, so that typing in other fields does not repeat it. */
+/** The members that the estimate needs. Omitting the others avoids a request for each key press. */
 const estimated = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
 
-/** Reads the queue: while the type is out of stock, an estimate of the cost is refused with it. */
+/** While the type is out of stock, a cost estimate fails with an error that describes the queue. */
 function Queue({ request }: { request: VmCreate }) {
   const projectId = useProjectId()
   const [name] = useState(suggestName)

@@ -14,7 +14,7 @@ import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 
-/** The expiry and the type of an existing VM. */
+/** Changes the expiry or the type of a VM. */
 export function ChangeVm({ vm }: { vm: Vm }) {
   const [open, setOpen] = useState<'type' | 'ttl' | ''>('')
   const whyNot = useWhyNot('member')
@@ -27,7 +27,7 @@ export function ChangeVm({ vm }: { vm: Vm }) {
     <Section title="Settings">
       <div className="card divide-y divide-line">
         <SettingRow
-          text="Stop or delete the VM automatically after a time."
+          text="Stop or delete the VM automatically at a set time."
           action="Set expiry"
           reason={whyNot}
           onClick={() => setOpen('ttl')}
@@ -52,7 +52,7 @@ interface SettingRowProps {
   onClick: () => void
 }
 
-/** Shows the reason of a disabled button as text, because users do not hover over it. */
+/** Shows why the button is disabled as text, because users may not hover over it. */
 function SettingRow({ text, action, reason, onClick }: SettingRowProps) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">
@@ -76,7 +76,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
     done: () => `Changed the type of ${vm.name} to ${type}`,
-    failed: () => `Type not changed: ${vm.name}`,
+    failed: () => `Could not change the type of ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
@@ -126,13 +126,13 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const problem =
     seconds >= minTtlSeconds && seconds <= maxTtlSeconds
       ? undefined
-      : `Enter ${minTtlSeconds / 60} minutes (${(minTtlSeconds / 3600).toFixed(2)}) to ${count(maxTtlSeconds / 3600)} hours.`
+      : `Enter ${(minTtlSeconds / 3600).toFixed(2)} (${minTtlSeconds / 60} minutes) to ${count(maxTtlSeconds / 3600)} hours.`
   const request = { ttl_seconds: seconds, on_expiry: onExpiry }
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, request),
     done: () => `${vm.name} expires in ${hours} h`,
-    failed: () => `Expiry not set: ${vm.name}`,
+    failed: () => `Could not set the expiry of ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
@@ -159,7 +159,7 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
             setCustom(value === '')
             if (value) setHours(value)
           }}
-          choices={[...ttlChoices, { value: '', label: 'Another time' }]}
+          choices={[...ttlChoices, { value: '', label: 'Custom' }]}
         />
         {isCustom && (
           <TextField

@@ -4,7 +4,7 @@ import { useQuery } from '../../api/use-query.ts'
 
 const shownLines = 6
 
-/** The last lines of the serial log of a crashed VM, which usually contain the cause. */
+/** The last lines of a crashed VM's serial log, which usually contain the cause. */
 export function CrashLog({ vm }: { vm: Vm }) {
   const isCrashed = vm.state === 'STATE_CRASHED'
   const log = useQuery({

@@ -11,7 +11,7 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 
-/** The delete button of a VM, with a dialog that asks for the name of the VM. */
+/** A VM's delete button. Its dialog requires the user to type the VM's name. */
 export function DeleteVm({ vm }: { vm: Vm }) {
   const [isAsking, setAsking] = useState(false)
   const whyNot = useWhyNot('member')
@@ -19,7 +19,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: () => client.vmDelete({ project_id: vm.project_id, vm_id: vm.id }),
     done: () => `Deleted ${vm.name}`,
-    failed: () => `Not deleted: ${vm.name}`,
+    failed: () => `Could not delete ${vm.name}`,
     invalidates: ['vmGet', 'vmList', 'quotaList'],
     showsErrors: true,
   })
@@ -62,14 +62,14 @@ export function DeleteVm({ vm }: { vm: Vm }) {
         >
           <p>
             <b className="font-medium text-ink">Will be deleted:</b> the VM, its OS disk with all data, and
-            its addresses that are not reserved.
+            its unreserved addresses.
           </p>
           <p className="mt-1">
             <b className="font-medium text-ink">Will be kept:</b>{' '}
             {kept.length === 0 ? 'nothing. The VM has no data disks.' : `${kept.join('; ')}.`}
           </p>
           {vm.instance_group_id && (
-            <p className="mt-1">The VM is a member of a group, which will have one VM less.</p>
+            <p className="mt-1">The VM is a member of a group, which will have one fewer VM.</p>
           )}
         </Confirm>
       )}

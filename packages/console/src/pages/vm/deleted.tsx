@@ -91,7 +91,7 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
           ['ID', <Copyable key="id" text={vmId} />],
           ['Created', <Timestamp key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
           ['Deleted', <Timestamp key="deleted" iso={deleted?.completed_at ?? ''} />],
-          ['Total cost', cost.data ? `${money(cost.data.usd)} without data disks` : '–'],
+          ['Total cost', cost.data ? `${money(cost.data.usd)} excluding data disks` : '–'],
         ]}
       />
       <LatestOperation projectId={projectId} resourceId={vmId} isKept />
@@ -136,7 +136,7 @@ const nameOf = ({ metadata }: Operation) => metadata.operation_name
 const textKeys = ['name', 'type', 'location', 'image'] as const
 type Texts = Partial<Pick<Vm, (typeof textKeys)[number]>>
 
-/** Returns the members of a VM, or of the request that created it, that the page shows. */
+/** Returns the members that the page shows, from a VM or from the request that created it. */
 const textsOf = (record: object | null | undefined): Texts =>
   Object.fromEntries(
     Object.entries(record ?? {}).filter(([key]) => (textKeys as readonly string[]).includes(key)),

@@ -31,7 +31,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
           'Uptime',
           vm.started_at ? <Age key="up" iso={vm.started_at} /> : isStarting(vm) ? 'starting' : 'stopped',
         ],
-        ['Expires', <VmEnd key="ends" vm={vm} />],
+        ['Expires', <VmExpiry key="ends" vm={vm} />],
         ['Created', <Timestamp key="created" iso={vm.created_at} />],
         ['Updated', <Timestamp key="changed" iso={vm.updated_at} />],
       ]}
@@ -106,16 +106,16 @@ function VmCost({ vm }: { vm: Vm }) {
   return (
     <span className="figures">
       {money(vm.cost_usd)}
-      {dataDisks.length > 0 && <span className="text-ink-muted"> without data disks</span>}
+      {dataDisks.length > 0 && <span className="text-ink-muted"> excluding data disks</span>}
     </span>
   )
 }
 
-function VmEnd({ vm }: { vm: Vm }) {
+function VmExpiry({ vm }: { vm: Vm }) {
   if (!vm.expires_at) return 'never'
   return (
     <span>
-      {vm.on_expiry === 'delete' ? 'deleted' : 'stopped'} <Until iso={vm.expires_at} />
+      {vm.on_expiry === 'delete' ? 'will be deleted' : 'will be stopped'} <Until iso={vm.expires_at} />
     </span>
   )
 }

@@ -9,7 +9,7 @@ import { Icon } from '../../ui/icon.tsx'
 import { Section } from '../../ui/page.tsx'
 
 const pollMs = 1_500
-const mostChars = 400_000
+const maxChars = 400_000
 
 /** Follows the serial console. Scrolling up pauses, scrolling to the end resumes. */
 export function SerialLog({ vm }: { vm: Vm }) {
@@ -22,7 +22,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
     [text, wanted],
   )
   const frame = useRef<HTMLPreElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each new text scrolls to its end
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls the log to its end
   useLayoutEffect(() => {
     if (isFollowing && frame.current) frame.current.scrollTop = frame.current.scrollHeight
   }, [text, isFollowing])
@@ -103,7 +103,7 @@ function useSerialLog(projectId: string, vmId: string): { text: string; error: E
           const target = { project_id: projectId, vm_id: vmId, ...(offset !== undefined && { offset }) }
           const { content, next_offset } = await client.vmSerialLog(target, { signal: stop.signal })
           offset = next_offset
-          if (content) setText((before) => (before + content).slice(-mostChars))
+          if (content) setText((before) => (before + content).slice(-maxChars))
           setError(null)
         }
       } catch (cause) {

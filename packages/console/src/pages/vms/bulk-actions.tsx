@@ -55,15 +55,15 @@ interface RowMenuProps {
   onAsk: (what: BulkName) => void
 }
 
-/** The menu of a row: the actions that the state of the VM allows. */
+/** A row's menu, with the actions that the VM's state allows. */
 export function RowMenu({ vm, whyNot, onAsk }: RowMenuProps) {
   const navigate = useNavigate()
   const possible = whyNot ? [] : bulkNames.filter((name) => bulkAction(name).fits(vm))
   return (
     <Menu
-      label={`Actions of ${vm.name}`}
+      label={`Actions for ${vm.name}`}
       header={whyNot ?? `${vm.name} is ${stateWord(vm.state)}`}
-      trigger={<IconButton label={`Actions of ${vm.name}`} icon={<Icon name="ellipsis" size={16} />} />}
+      trigger={<IconButton label={`Actions for ${vm.name}`} icon={<Icon name="ellipsis" size={16} />} />}
       entries={[
         {
           key: 'open',
@@ -80,7 +80,7 @@ export function RowMenu({ vm, whyNot, onAsk }: RowMenuProps) {
           label: buttonText[name],
           icon: <Icon name={bulkAction(name).icon} size={14} />,
           isDanger: name === 'delete',
-          isApart: name === 'delete',
+          hasSeparator: name === 'delete',
           onSelect: () => onAsk(name),
         })),
       ]}

@@ -23,7 +23,7 @@ interface BulkDialogProps {
 /** Confirms an action on one or more VMs, then shows its progress and what failed. */
 export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
   const action = bulkAction(what)
-  // The VMs of the list change while the action runs.
+  // The list of VMs changes while the action runs.
   const [targets, setTargets] = useState(() => vms.filter(action.fits))
   const [input, setInput] = useState<BulkInput>(() => ({
     setLabels: '',
@@ -72,7 +72,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       ) : (
         <>
           <div className="text-ink-muted">
-            <Effects what={what} targets={targets} leftOut={vms.length - targets.length} />
+            <Effects what={what} targets={targets} skipped={vms.length - targets.length} />
             {vms.length > 1 && (
               <p className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink">
                 {targets.map((vm) => vm.name).join(', ')}
@@ -105,7 +105,7 @@ const titleOf = (what: BulkName, name: string): string =>
 const actionOf = (what: BulkName, name: string): string =>
   what === 'labels' || what === 'protect' ? `Change ${name}` : `${bulkAction(what).verb} ${name}`
 
-const leftOutText: Record<BulkName, string> = {
+const skippedText: Record<BulkName, string> = {
   start: 'not stopped',
   stop: 'not running',
   labels: '',
@@ -113,8 +113,8 @@ const leftOutText: Record<BulkName, string> = {
   delete: 'protected or already being deleted',
 }
 
-/** What the action does, and how many of the selected VMs it skips. */
-function Effects({ what, targets, leftOut }: { what: BulkName; targets: Vm[]; leftOut: number }) {
+/** Shows what the action does, and how many of the selected VMs it skips. */
+function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; skipped: number }) {
   return (
     <>
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
@@ -122,10 +122,10 @@ function Effects({ what, targets, leftOut }: { what: BulkName; targets: Vm[]; le
       {what === 'delete' && (
         <p>OS disks and addresses will be permanently deleted. Data disks will be kept.</p>
       )}
-      {leftOut > 0 && (
+      {skipped > 0 && (
         <p className="mt-2">
-          {plural(leftOut, 'selected VM')} {leftOut === 1 ? 'is' : 'are'} {leftOutText[what]} and will be kept
-          as {leftOut === 1 ? 'it is' : 'they are'}.
+          {plural(skipped, 'selected VM')} {skipped === 1 ? 'is' : 'are'} {skippedText[what]} and will be
+          skipped.
         </p>
       )}
     </>
@@ -224,7 +224,9 @@ function Progress({ progress: { total, done, failures }, what, isRunning }: Prog
           />
         </div>
         {isRunning && (
-          <p className="mt-2 text-sm text-ink-muted">You can close this dialog. The work continues.</p>
+          <p className="mt-2 text-sm text-ink-muted">
+            You can close this dialog. The action continues in the background.
+          </p>
         )}
       </div>
       {failures.length > 0 && <Failures failures={failures} what={what} />}

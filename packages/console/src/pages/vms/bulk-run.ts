@@ -15,18 +15,18 @@ export interface BulkProgress {
   failures: Failure[]
 }
 
-/** Browsers open six connections to a server, and the page needs some of them in the meantime. */
-const atOnce = 4
+/** Browsers open at most six connections to a server, and the page needs some of them. */
+const maxConcurrent = 4
 
 async function forEachOf<Item>(items: Item[], act: (item: Item) => Promise<void>): Promise<void> {
   const waiting = [...items]
   const work = async () => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await act(item)
   }
-  await Promise.all(Array.from({ length: atOnce }, work))
+  await Promise.all(Array.from({ length: maxConcurrent }, work))
 }
 
-/** Runs an action on several VMs. Each request can fail on its own. */
+/** Runs an action on several VMs. Each request can fail independently. */
 export async function runBulk(
   name: BulkName,
   vms: Vm[],
@@ -40,7 +40,7 @@ export async function runBulk(
   }
   onProgress({ ...progress })
   const started: { vm: Vm; operation: Operation }[] = []
-  // All operations start before the first one is awaited, because they run at the same time.
+  // Start all operations before waiting for any of them, so that they run concurrently.
   await forEachOf(vms, async (vm) => {
     try {
       started.push({ vm, operation: (await bulkAction(name).run(vm, input)).operation })

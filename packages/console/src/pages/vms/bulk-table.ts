@@ -3,7 +3,7 @@ import { client } from '../../api/client.ts'
 import { parseLabels } from '../../lib/labels.ts'
 import type { IconName } from '../../ui/icon.tsx'
 
-/** What the dialogs for labels and protection ask for. */
+/** The input of the labels and protection dialogs. */
 export interface BulkInput {
   setLabels: string
   removedLabels: string[]
@@ -22,14 +22,14 @@ interface BulkAction {
 }
 
 const targetOf = ({ project_id, id }: Vm) => ({ project_id, vm_id: id })
-const mayBe = (action: VmAction) => (vm: Vm) => vmActions[action].from.includes(vm.state)
+const allows = (action: VmAction) => (vm: Vm) => vmActions[action].from.includes(vm.state)
 
 export const bulkActions = {
   start: {
     verb: 'Start',
     past: 'Started',
     icon: 'play',
-    fits: mayBe('START'),
+    fits: allows('START'),
     noneFits: 'None of the selected VMs is stopped',
     run: (vm) => client.vmUpdate(targetOf(vm), { action: 'START' }),
   },
@@ -37,7 +37,7 @@ export const bulkActions = {
     verb: 'Stop',
     past: 'Stopped',
     icon: 'square',
-    fits: mayBe('STOP'),
+    fits: allows('STOP'),
     noneFits: 'None of the selected VMs is running or crashed',
     run: (vm) => client.vmUpdate(targetOf(vm), { action: 'STOP' }),
   },

@@ -17,7 +17,7 @@ interface Request {
 }
 const requestOf = ({ metadata }: Operation) => metadata.request as unknown as Request
 
-/** The creations that failed within a day and were not repeated since. */
+/** The creations that failed in the last 24 hours and were not repeated. */
 export function FailedCreations({ projectId, vms }: { projectId: string; vms: Vm[] }) {
   const now = useNow()
   const failed = useQuery(
@@ -36,7 +36,7 @@ export function FailedCreations({ projectId, vms }: { projectId: string; vms: Vm
   return (
     <Section
       title="Failed creations"
-      about="From the last 24 hours. They left nothing behind, and nothing is billed."
+      about="From the last 24 hours. Everything was cleaned up, and nothing is billed."
     >
       <ul className="card divide-y divide-line">
         {shown.map((operation) => {

@@ -132,12 +132,12 @@ export function Vms() {
   )
 }
 
-/** Returns the total of the visible rows: "2 of 3 VMs: 1 running · 0.90 USD/h without disks". */
+/** Returns the total of the visible rows: "2 of 3 VMs: 1 running · 0.90 USD/h excluding disks". */
 function totalText(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
   const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
-  return `${shown}: ${count(running)} running · ${usd(total)}/h without disks`
+  return `${shown}: ${count(running)} running · ${usd(total)}/h excluding disks`
 }
 
 const columnsFor = (

@@ -7,7 +7,7 @@ import type { Operator } from './operator.ts'
 export function fleetTests(operator: Operator): void {
   const { main, dialog, leaveHost, openTabOf } = operator
 
-  test('the fleet map names the VM of a GPU and its tenant', async () => {
+  test('the fleet map shows the VM of a GPU and its tenant', async () => {
     const { service, page } = operator
     const vm = await createVm(service, 'holder', 'a100-80gb.4x')
     const band = main().getByRole('region', { name: vm.location })
@@ -15,13 +15,13 @@ export function fleetTests(operator: Operator): void {
     await cells.first().waitFor()
     expect(await cells.count()).toBe(4)
     // Claimed GPUs are grey.
-    const [red, green, blue] = await cells.first().evaluate(paintOf)
+    const [red, green, blue] = await cells.first().evaluate(backgroundOf)
     expect(Math.max(red!, green!, blue!) - Math.min(red!, green!, blue!)).toBeLessThan(30)
     await cells.first().hover()
     await page.getByText('Operator / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
     await band.getByText('largest available type: a100-80gb.8x').waitFor()
-    // The order of the configuration.
+    // Locations are in configuration order.
     expect(await main().getByRole('heading', { level: 2 }).allTextContents()).toEqual([
       'us-east1-a',
       'eu-north1-a',
@@ -39,14 +39,14 @@ export function fleetTests(operator: Operator): void {
     await visit(page, '/fleet?family=l40s-48gb&free=8')
     await expect.poll(() => tiles().count()).toBe(1)
     await main().getByLabel('Free GPUs').selectOption('4')
-    await main().getByLabel('Order of hosts').selectOption('free')
+    await main().getByLabel('Sort hosts').selectOption('free')
     await expect.poll(() => tiles().count()).toBe(2)
     await tiles()
       .last()
       .getByRole('img', { name: /filler/ })
       .first()
       .waitFor()
-    await main().getByLabel('State of hosts').selectOption('down')
+    await main().getByLabel('Host state').selectOption('down')
     await main().getByText('No hosts match the filter.').waitFor()
     await openTabOf('Capacity')
     const sizes = main().getByRole('table', { name: 'Hosts by free GPUs' })
@@ -58,12 +58,12 @@ export function fleetTests(operator: Operator): void {
     const { page } = operator
     await page.route(/\/admin\/hosts\?/, async (route) => {
       const { items } = await (await route.fetch()).json()
-      const like = items.find(
+      const model = items.find(
         ({ gpus }: { gpus: { model: string }[] }) => gpus[0]?.model === 'A100 40GB PCIe',
       )
       const many = Array.from({ length: 400 }, (_, index) => ({
-        ...like,
-        id: `${like.id.slice(0, -3)}${String(index).padStart(3, '0')}`,
+        ...model,
+        id: `${model.id.slice(0, -3)}${String(index).padStart(3, '0')}`,
         name: `rack-${index}`,
         state: index === 7 ? 'down' : 'up',
       }))
@@ -149,14 +149,14 @@ export function fleetTests(operator: Operator): void {
     await capacity.getByRole('row', { name: /a100 us-east1-a 16( 0)+ 16 a100\.8x 0%/ }).waitFor()
   })
 
-  test('the page Health shows the faults of each day by model, host or XID, and GPUs to check', async () => {
+  test('the Health page shows the faults of each day by model, host or XID, and GPUs to check', async () => {
     const { service, page } = operator
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(
       ({ location, gpus }) => location === 'us-east1-a' && gpus[0]?.model === 'A40 48GB PCIe',
     )!
     const [gpu] = host.gpus
-    // Two faults and an error of an application today, and a fault five days ago.
+    // Two faults and an application error today, and a fault five days ago.
     await service.sql(
       `INSERT INTO gpu_faults (gpu_id, xid, source, at)
        SELECT $1, xid, source, slipway_now() - days * interval '1 day' - xid * interval '1 millisecond'
@@ -170,7 +170,7 @@ export function fleetTests(operator: Operator): void {
     await openTabOf('Health')
     const today = new Date().toISOString().slice(0, 10)
     await main()
-      .getByRole('img', { name: `Faults of GPUs per day: 3 in 30 days, most on ${today} (2)` })
+      .getByRole('img', { name: `GPU faults per day: 3 in 30 days, most on ${today} (2)` })
       .waitFor()
     await main()
       .getByRole('row', { name: `A40 48GB PCIe 2 1 1 ${today}` })
@@ -188,7 +188,7 @@ export function fleetTests(operator: Operator): void {
       .waitFor()
     await main().getByLabel('Time range').selectOption('Last 7 days')
     await main()
-      .getByRole('img', { name: /^Faults of GPUs per day: 3 in 7 days/ })
+      .getByRole('img', { name: /^GPU faults per day: 3 in 7 days/ })
       .waitFor()
     expect(await inBothThemes(page, 'fleet-health')).toEqual([])
     await main().getByLabel('Group by').selectOption('By Host')
@@ -243,7 +243,7 @@ export function fleetTests(operator: Operator): void {
     const host = hosts.find(({ vms }) => vms.some(({ id }) => id === vm.id))!
     await visit(page, `/fleet/hosts/${host.id}`)
     await main().getByRole('button', { name: 'Announce maintenance' }).click()
-    await dialog().getByLabel('Begins at').fill('2099-12-01T06:00')
+    await dialog().getByLabel('Start (your local time)').fill('2099-12-01T06:00')
     await dialog().getByLabel('Note for tenants').fill('New power supplies')
     await dialog().getByRole('button', { name: 'Announce maintenance' }).click()
     await main()
@@ -281,7 +281,7 @@ export function fleetTests(operator: Operator): void {
     let showLocations = () => {}
     const isShown = new Promise<void>((resolve) => (showLocations = resolve))
     await page.route('**/admin/locations', (route) => isShown.then(() => route.continue()))
-    // After a reload the locations are not loaded yet.
+    // After a reload, the locations are not loaded yet.
     await page.goto(`${service.url}/fleet`)
     await main().getByRole('button', { name: 'Register host' }).first().click()
     await dialog().getByLabel('Name').fill('rack4-1')
@@ -300,7 +300,7 @@ export function fleetTests(operator: Operator): void {
 }
 
 /** Runs in the page. Returns the red, green and blue parts of an element's background. */
-function paintOf(element: Element): number[] {
+function backgroundOf(element: Element): number[] {
   const canvas = document.createElement('canvas').getContext('2d')!
   canvas.fillStyle = getComputedStyle(element).backgroundColor
   canvas.fillRect(0, 0, 1, 1)

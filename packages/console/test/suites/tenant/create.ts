@@ -9,7 +9,7 @@ export function vmCreationTests(tenant: Tenant): void {
 
   test('the keyboard shortcut creates a VM, whose page shows the steps of the creation', async () => {
     const { service, page } = tenant
-    // The steps are visible only while the creation runs, so let it fail until the test has seen them.
+    // The steps are visible only while the creation runs, so make it fail until the test has seen them.
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
     )
@@ -57,10 +57,10 @@ export function vmCreationTests(tenant: Tenant): void {
       return service.asOwner.operationGet({ project_id, operation_id: operation.operation_id })
     }
     let ended = await create()
-    // The engine looks for faults now and then: it may not have seen this one yet.
+    // The engine checks for faults periodically, and may not have seen this one yet.
     while (ended.state === 'SUCCEEDED') {
-      const gone = await service.asOwner.vmDelete({ project_id, vm_id: ended.metadata.id })
-      await service.asOwner.wait({ project_id }, gone.operation)
+      const removal = await service.asOwner.vmDelete({ project_id, vm_id: ended.metadata.id })
+      await service.asOwner.wait({ project_id }, removal.operation)
       ended = await create()
     }
     const { message } = ended.result as { message: string }

@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 import { createVm, pressChord, visit, vmRequest } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** The work of a tenant with disks, rules, keys and usage. */
+/** A tenant's work with disks, firewall rules, keys and usage. */
 export function projectTests(tenant: Tenant): void {
   const { main, dialog, result, open } = tenant
 
-  test('a subnet and a project with VMs cannot be deleted, and say why', async () => {
+  test('a subnet and a project with VMs cannot be deleted, and the page explains why', async () => {
     const { service, page, project_id } = tenant
     await service.asOwner.vmCreate({ project_id }, vmRequest('lodger', 'a40.1x'))
     await open('/network/networks')
@@ -118,10 +118,10 @@ export function projectTests(tenant: Tenant): void {
     await dialog().getByRole('button', { name: 'Create key' }).click()
     await dialog().getByText('It is shown only once.').waitFor()
     const secret = (await dialog().getByText(/^slp_/).textContent()) ?? ''
-    const answer = await fetch(`${service.url}/v0.1/projects`, {
+    const response = await fetch(`${service.url}/v0.1/projects`, {
       headers: { authorization: `Bearer ${secret}` },
     })
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     await dialog().getByRole('button', { name: 'Done' }).click()
     const row = page.getByRole('row', { name: /^ci/ })
     await row.getByText('bearer').waitFor()
@@ -131,7 +131,7 @@ export function projectTests(tenant: Tenant): void {
     await row.waitFor({ state: 'detached' })
   })
 
-  test('usage shows what this month costs, and can be downloaded for one project or for all', async () => {
+  test('usage shows the costs of this month, and can be downloaded for one project or for all', async () => {
     const { service, page } = tenant
     await visit(page, `/projects/${service.project_id}/usage`)
     await main()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createVm, inBothThemes, screenshot } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** The work of a tenant with VMs that exist. */
+/** A tenant's work with existing VMs. */
 export function vmTests(tenant: Tenant): void {
   const { main, dialog, summary, result, open, openVm } = tenant
 
@@ -57,7 +57,7 @@ export function vmTests(tenant: Tenant): void {
     await summary().getByText('a40.1x in us-east1-a').waitFor()
   })
 
-  test('several VMs are filtered, stopped and deleted at once', async () => {
+  test('several VMs are filtered, stopped and deleted together', async () => {
     const { service, project_id } = tenant
     const names = ['batch-1', 'batch-2', 'train-7']
     await Promise.all(names.map((name) => createVm(service, name, 'a40.1x', project_id)))
@@ -90,7 +90,7 @@ export function vmTests(tenant: Tenant): void {
     await row('train-7').waitFor()
   })
 
-  test('a failed stop is shown until it is tried again and succeeds', async () => {
+  test('a failed stop is shown until a retry succeeds', async () => {
     const { page } = tenant
     await openVm('stubborn', 'a40.1x')
     const unavailable = {
@@ -103,17 +103,17 @@ export function vmTests(tenant: Tenant): void {
     )
     await page.getByRole('button', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
-    await result('Not stopped: stubborn').waitFor()
+    await result('Could not stop stubborn').waitFor()
     await result('Try again in a moment.').waitFor()
     expect(await result(/automatically/).count()).toBe(0)
     const retry = page.getByRole('button', { name: 'Try again', includeHidden: true })
     await retry.click()
     await retry.and(page.locator(':not([aria-busy])')).waitFor()
-    await result('Not stopped: stubborn').waitFor()
+    await result('Could not stop stubborn').waitFor()
     await page.unrouteAll()
     await retry.click()
     await result('Stopped stubborn').waitFor()
-    await result('Not stopped: stubborn').waitFor({ state: 'detached' })
+    await result('Could not stop stubborn').waitFor({ state: 'detached' })
   })
 
   test('stopping several VMs shows what is lost and saved, the progress and what failed', async () => {
@@ -132,22 +132,22 @@ export function vmTests(tenant: Tenant): void {
       .getByText(`this saves ${(kept.usd_per_hour! + other.usd_per_hour!).toFixed(2)} USD/h`)
       .waitFor()
     await dialog().getByText('Local scratch data will be lost on 1 VM: with-scratch.').waitFor()
-    const isFirst = `**/vms/${kept.id}`
+    const firstVmUrl = `**/vms/${kept.id}`
     const conflict = { status: 409, json: { code: 'conflict', message: 'Another operation is in progress.' } }
-    await page.route(isFirst, (route) =>
+    await page.route(firstVmUrl, (route) =>
       route.request().method() === 'PATCH' ? route.fulfill(conflict) : route.fallback(),
     )
     await dialog().getByRole('button', { name: 'Stop 2 VMs' }).click()
     await dialog().getByText('Stopped 1 of 2 VMs').waitFor()
     await dialog().getByText('no-scratch: Another operation is in progress.').waitFor()
     expect(await inBothThemes(page, 'bulk-failed', '[data-modal]')).toEqual([])
-    await page.unroute(isFirst)
+    await page.unroute(firstVmUrl)
     await dialog().getByRole('button', { name: 'Try again with no-scratch' }).click()
     await result('Stopped no-scratch').waitFor()
     for (const name of ['no-scratch', 'with-scratch']) await row(name).getByText('stopped').waitFor()
   })
 
-  test('several VMs are started, labeled and protected at once, and each row has a menu', async () => {
+  test('several VMs are started, labeled and protected together, and each row has a menu', async () => {
     const { service, page, project_id } = tenant
     for (const name of ['batch-1', 'batch-2']) {
       const { id } = await createVm(service, name, 'a40.1x', project_id)
@@ -179,8 +179,8 @@ export function vmTests(tenant: Tenant): void {
         deletion_protection: true,
         state: 'STATE_RUNNING',
       })
-    await main().getByRole('button', { name: 'Actions of batch-2' }).click()
-    const menu = page.getByRole('menu', { name: 'Actions of batch-2' })
+    await main().getByRole('button', { name: 'Actions for batch-2' }).click()
+    const menu = page.getByRole('menu', { name: 'Actions for batch-2' })
     await menu.getByRole('menuitem', { name: 'Open' }).waitFor()
     expect(await menu.getByRole('menuitem', { name: 'Delete' }).count()).toBe(0)
     await screenshot(page, 'vm-row-menu')

@@ -2,13 +2,13 @@ import type { GpuFaultDay } from '@slipway/sdk'
 
 const dayMs = 86_400_000
 
-/** Returns the UTC days up to the last one, as dates. */
+/** Returns the last UTC dates up to and including the given time. */
 export const datesUntil = (lastMs: number, days: number): string[] =>
   Array.from({ length: days }, (_, index) =>
     new Date(lastMs - (days - 1 - index) * dayMs).toISOString().slice(0, 10),
   )
 
-/** The sums of a group over all days. */
+/** A group's totals over all days. */
 export interface FaultTotal {
   key: string
   name: string
@@ -26,7 +26,7 @@ const others = 'others'
 /** Hosts in different locations can have the same name. */
 const keyOf = ({ host_id, group }: GpuFaultDay) => host_id || group
 
-/** Returns the sums of each group, the one with the most faults first. */
+/** Returns the totals of each group, most faults first. */
 export function totalsOf(items: GpuFaultDay[]): FaultTotal[] {
   const totals = new Map<string, FaultTotal>()
   for (const item of items) {
@@ -54,11 +54,11 @@ export interface FaultBars {
   groups: { key: string; name: string }[]
   /** The cumulative height of each group by day. */
   stacks: number[][]
-  /** The faults of each day. */
+  /** The number of faults on each day. */
   totals: number[]
 }
 
-/** Stacks the faults of each day. Errors that say nothing about the hardware are not shown. */
+/** Stacks the faults of each day. Errors unrelated to hardware are not shown. */
 export function stackFaults(items: GpuFaultDay[], dates: string[]): FaultBars {
   const ranked = totalsOf(items).filter((total) => faultsOf(total) > 0)
   const groups = ranked.slice(0, maxColours).map(({ key, name }) => ({ key, name }))

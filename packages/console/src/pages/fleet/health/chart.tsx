@@ -82,5 +82,5 @@ const shortDate = (date: string) => dayText.format(new Date(date))
 function summaryOf({ totals }: FaultBars, dates: string[]): string {
   const all = totals.reduce((sum, count) => sum + count, 0)
   const most = Math.max(...totals)
-  return `Faults of GPUs per day: ${all} in ${plural(dates.length, 'day')}, most on ${dates[totals.indexOf(most)]} (${most})`
+  return `GPU faults per day: ${all} in ${plural(dates.length, 'day')}, most on ${dates[totals.indexOf(most)]} (${most})`
 }

@@ -18,7 +18,7 @@ import { Section } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { datesUntil, type FaultTotal, stackFaults, totalsOf } from './bars.ts'
 
-// Load the code of the chart while the page fetches its data.
+// Load the chart code while the page fetches its data.
 const chart = import('./chart.tsx')
 chart.catch(() => {})
 const FaultChart = lazy(() => chart)
@@ -27,7 +27,7 @@ type Grouping = NonNullable<RouteQuery<'adminGpuFaultDayList'>['group_by']>
 const groupings: Record<Grouping, string> = { model: 'Model', host: 'Host', xid: 'XID' }
 const ranges = [7, 30, 90]
 
-/** Faults of GPUs over time, and the GPUs that need a check. */
+/** GPU faults over time, and the GPUs that need a check. */
 export function FleetHealth() {
   const [search, setSearch] = useSearchState()
   const days = ranges.find((each) => String(each) === search.days) ?? 30
@@ -41,7 +41,7 @@ export function FleetHealth() {
     <FleetPage>
       <Section
         title="Faults over time"
-        about="Faults that hosts found or guests reported. Errors of applications are only in the table."
+        about="Faults that hosts found or guests reported. Application errors are only in the table."
         actions={
           <>
             <Select
@@ -73,7 +73,7 @@ export function FleetHealth() {
       </Section>
       <Section
         title="GPUs to check"
-        about="A suspect GPU returns to stock after a check that it passes, when its VM has released it."
+        about="A suspect GPU is checked when its VM releases it. It returns to stock if it passes."
       >
         <Loaded query={hosts} rows={3}>
           {(data) => <GpusToCheck hosts={data} />}
@@ -134,7 +134,7 @@ const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !
 
 function GpusToCheck({ hosts }: { hosts: Host[] }) {
   const rows = hosts.flatMap((host) => host.gpus.filter(needsCheck).map((gpu) => ({ host, gpu })))
-  if (rows.length === 0) return <p className="card px-4 py-3 text-ink-muted">No GPU needs a check.</p>
+  if (rows.length === 0) return <p className="card px-4 py-3 text-ink-muted">No GPUs need a check.</p>
   return (
     <Table
       label="GPUs to check"

@@ -16,7 +16,7 @@ import { Empty } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
 
-/** The map of the fleet: a band for each location, a tile for each host, a cell for each GPU. */
+/** A map of the fleet: a band for each location, a tile for each host, a cell for each GPU. */
 export function FleetMap() {
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
@@ -30,7 +30,7 @@ export function FleetMap() {
       )
     return group(inOrder, search.family ?? '')
   }, [hosts.data, capacity.data, search])
-  const isDense = countHosts(bands) > mostLargeTiles
+  const isDense = countHosts(bands) > maxLargeTiles
   return (
     <FleetPage actions={<RegisterHost />}>
       <Loaded query={hosts} rows={10}>
@@ -53,13 +53,13 @@ export function FleetMap() {
                 value={search.free ?? ''}
                 onChange={(free) => setSearch({ free })}
                 choices={[
-                  { value: '', label: 'Any free GPUs' },
+                  { value: '', label: 'Any number free' },
                   ...freeChoices.map((least) => ({ value: String(least), label: `${least} or more free` })),
                 ]}
               />
               <Select
                 isSmall
-                label="State of hosts"
+                label="Host state"
                 value={search.state ?? ''}
                 onChange={(state) => setSearch({ state })}
                 choices={[
@@ -69,7 +69,7 @@ export function FleetMap() {
               />
               <Select
                 isSmall
-                label="Order of hosts"
+                label="Sort hosts"
                 value={search.sort ?? ''}
                 onChange={(sort) => setSearch({ sort })}
                 choices={[
@@ -101,8 +101,8 @@ export function FleetMap() {
                   location: 'us-east1-a',
                 })}
               >
-                A host belongs to a location of the server’s slipway.toml. Its GPUs appear after its first
-                report.
+                A host belongs to a location that is defined in the server’s slipway.toml. Its GPUs appear
+                after its first report.
               </Empty>
             )}
           </>
@@ -112,8 +112,8 @@ export function FleetMap() {
   )
 }
 
-/** More hosts than this get small tiles, so that 400 of them fit on one screen. */
-const mostLargeTiles = 96
+/** If there are more hosts, tiles are small, so that 400 fit on one screen. */
+const maxLargeTiles = 96
 
 const freeChoices = [1, 2, 4, 8]
 const hostStates = ['up', 'cordoned', 'draining', 'drained', 'down']
@@ -207,10 +207,10 @@ function Legend() {
   )
 }
 
-/** The frame of a small tile shows what the badge of a large one says. */
+/** Small tiles have no badge; the border color shows the state. */
 const denseFrames: Record<string, string> = { up: 'border-line', down: 'border-red' }
 
-/** Unchanged hosts are not drawn again: the map polls, and can have hundreds of them. */
+/** Memoized, because the map polls and can have hundreds of hosts. */
 const HostTile = memo(function HostTile({ host, isDense }: { host: Host; isDense: boolean }) {
   const look = hostState(host)
   if (isDense)

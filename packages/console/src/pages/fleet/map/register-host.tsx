@@ -10,7 +10,7 @@ import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 
-const nameText = 'Enter a name with lower-case letters, digits, . and -'
+const nameText = 'Enter a name of lowercase letters, digits, periods and hyphens'
 
 export function RegisterHost() {
   const [isOpen, setOpen] = useState(false)
@@ -27,10 +27,10 @@ export function RegisterHost() {
 function RegisterDialog({ onClose }: { onClose: () => void }) {
   const locations = useQuery(read('adminLocationList', {}))
   const [name, setName] = useState('')
-  const [place, setPlace] = useState('')
+  const [chosen, setChosen] = useState('')
   const [model, setModel] = useState<string>(families.a100.model)
   const [gpuCount, setGpuCount] = useState('8')
-  const location = locations.data?.items.find((each) => each.name === place) ?? locations.data?.items[0]
+  const location = locations.data?.items.find((each) => each.name === chosen) ?? locations.data?.items[0]
   const hasName = /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name)
   const reason = !location ? 'Loading locations' : hasName ? undefined : nameText
   const isSimulated = location?.engine === 'simulated'
@@ -63,14 +63,14 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       <SelectField
         label="Location"
         value={location?.name ?? ''}
-        onChange={setPlace}
+        onChange={setChosen}
         choices={(locations.data?.items ?? []).map((each) => ({
           value: each.name,
           label: `${each.name} (${each.engine})`,
         }))}
         hint={
           isSimulated
-            ? 'Simulated: choose the GPUs of the host below.'
+            ? 'Simulated: choose the host’s GPUs below.'
             : 'Its GPUs appear after its first report.'
         }
       />

@@ -36,10 +36,10 @@ export function FleetQueue() {
     <FleetPage>
       <Section
         title="Queues"
-        about="Each GPU family and location has a queue of its own. A request can wait in several of them."
+        about="Each GPU family has a queue in each location. A request can wait in several queues."
       >
         {queues.length === 0 ? (
-          <p className="card px-4 py-3 text-ink-muted">No request waits for GPUs.</p>
+          <p className="card px-4 py-3 text-ink-muted">No requests are waiting for GPUs.</p>
         ) : (
           <Table
             label="Queues"
@@ -75,7 +75,7 @@ export function FleetQueue() {
   )
 }
 
-/** Reads the requests of each location, because a request can wait in several. */
+/** Reads the requests by location, because a request can wait in several locations. */
 function useQueues(): Queue[] {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const locations = [...new Set((capacity.data?.items ?? []).map(({ location }) => location))]
@@ -130,14 +130,14 @@ const queueColumns = (onShow: (queue: { family: string; location: string }) => v
 
 const requestColumns = (organizationOf: (row: Request) => string): Column<Request>[] => [
   nameColumn('Organization', organizationOf),
-  { key: 'what', title: 'Waits for', width: 'minmax(124px, 1fr)', cell: wantedOf },
+  { key: 'what', title: 'Waiting for', width: 'minmax(124px, 1fr)', cell: wantedOf },
   { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
   countColumn('Position', (row) => row.position ?? '–'),
   countColumn('GPUs', (row) => row.gpus_wanted, '70px'),
   countColumn('Held', (row) => row.gpus_held, '70px'),
   {
     key: 'likely',
-    title: 'Likely',
+    title: 'Expected',
     width: 'minmax(110px, 1fr)',
     cell: ({ estimate }) =>
       estimate.likely_at ? (

@@ -11,12 +11,12 @@ export interface Queue {
   gpus: number
   free: number
   held: number
-  /** When the first request is likely granted; empty if there is no estimate. */
+  /** The expected time of the next grant; empty if there is no estimate. */
   nextAt: string
   oldestAt: string
 }
 
-/** Returns the queues of a location in which requests wait. */
+/** Returns a location's queues that have waiting requests. */
 export function queuesOf(location: string, waiting: Request[], capacity: FamilyCapacity[]): Queue[] {
   const families = [...new Set(waiting.map(({ family }) => family))].sort()
   return families.map((family) => {
@@ -35,5 +35,5 @@ export function queuesOf(location: string, waiting: Request[], capacity: FamilyC
   })
 }
 
-/** Times in one format sort as text. */
+/** ISO timestamps in the same format can be sorted as strings. */
 const earliest = (times: string[]): string => times.filter(Boolean).sort()[0] ?? ''

@@ -17,7 +17,7 @@ import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty } from '../../../ui/page.tsx'
 import { SellReservation } from './sell.tsx'
 
-/** What was sold to all organizations, and how much of it is delivered. */
+/** The reservations of all organizations, and how much of each is delivered. */
 export function FleetReservations() {
   const reservations = useQuery({ ...readAll('adminReservationList', {}), refetchInterval: fleetPollMs })
   const organizations = useQuery(readAll('adminOrganizationList', {}))
@@ -43,8 +43,8 @@ export function FleetReservations() {
         {(data) =>
           data.length === 0 ? (
             <Empty title="No reservations yet" action={sell}>
-              A reservation gives an organization GPUs at a fixed price for a time. GPUs are collected as they
-              become free, from 24 hours before the start. No VM is stopped for it.
+              A reservation gives an organization GPUs at a fixed price for a fixed period. GPUs are collected
+              as they become free, beginning 24 hours before the start. No VMs are stopped to free GPUs.
             </Empty>
           ) : (
             <ReservationTable
@@ -87,8 +87,9 @@ export function FleetReservations() {
           {...submitProps(end, ending, () => setEndingId(''))}
         >
           <p>
-            The reservation ends now, before the end of its contract. {plural(ending.vm_ids.length, 'VM')}{' '}
-            will keep running at the list price. Unused GPUs will be offered to the queue.
+            The reservation will end now, before the end of its contract.{' '}
+            {plural(ending.vm_ids.length, 'VM')} will keep running at the list price. Unused GPUs will be
+            offered to the queue.
           </p>
         </Confirm>
       )}

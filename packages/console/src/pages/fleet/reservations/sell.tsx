@@ -61,7 +61,7 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
       })}
     >
       <div className="flex flex-col gap-1">
-        <span className="text-sm font-medium">Project that pays</span>
+        <span className="text-sm font-medium">Billing project</span>
         <ProjectPicker projects={projects.data ?? []} value={project} onChange={setProject} />
       </div>
       <div className="grid gap-4 sm:grid-cols-2">
@@ -97,8 +97,8 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
             delivered.{' '}
           </>
         )}
-        GPUs are collected as they become free, from 24 hours before the start. No VM is stopped for it. Only
-        delivered GPUs are billed.
+        GPUs are collected as they become free, beginning 24 hours before the start. No VMs are stopped to
+        free GPUs. Only delivered GPUs are billed.
       </p>
     </FormDialog>
   )
@@ -114,7 +114,7 @@ interface Filled {
 }
 
 function problemOf({ project, place, count, start, end, price }: Filled): string | undefined {
-  if (!project) return 'Choose the project that pays'
+  if (!project) return 'Choose the billing project'
   if (!place) return 'Choose a location'
   if (!Number.isInteger(Number(count)) || Number(count) < 1) return 'Enter the number of VMs'
   if (!start || !end) return 'Choose the start and the end'

@@ -16,7 +16,7 @@ interface DialogProps {
 
 const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 
-/** The choice that means a free address of a location, and not that of a VM. */
+/** Means a free address in a location, not a VM's current address. */
 const anyFree = ''
 const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
 
@@ -24,12 +24,12 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
   const [name, setName] = useState('')
   const [vmId, setVmId] = useState(anyFree)
-  const [place, setPlace] = useState('')
-  const location = place || locations.data?.items[0]?.name || ''
+  const [chosenLocation, setChosenLocation] = useState('')
+  const location = chosenLocation || locations.data?.items[0]?.name || ''
   const request = { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) }
   const reserve = useAction({
     run: () => client.addressCreate({ project_id: projectId }, request),
-    done: () => `Address ${name} is now reserved`,
+    done: () => `Reserved address ${name}`,
     invalidates: [...invalidates],
     showsErrors: true,
   })
@@ -58,14 +58,14 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         onChange={setVmId}
         choices={[
           { value: anyFree, label: 'A free address' },
-          ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} of ${vm.name}` })),
+          ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} (${vm.name})` })),
         ]}
       />
       {vmId === anyFree && (
         <SelectField
           label="Location"
           value={location}
-          onChange={setPlace}
+          onChange={setChosenLocation}
           choices={(locations.data?.items ?? []).map((each) => ({ value: each.name, label: each.name }))}
         />
       )}
@@ -86,7 +86,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     run: () =>
       client.addressAssign({ project_id: projectId, address_id: address.id }, { vm_id: vm?.id ?? '' }),
     done: () => `Assigned ${address.name} to ${vm?.name}`,
-    failed: () => `Not assigned: ${address.name}`,
+    failed: () => `Could not assign ${address.name}`,
     invalidates: [...invalidates],
     showsErrors: true,
   })
@@ -114,9 +114,9 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         choices={choices.map(({ id, name }) => ({ value: id, label: name }))}
       />
       <p>
-        {address.address} replaces the public address of the VM.
-        {address.vm_id !== '' && ' The VM that has it now gets a dynamic address.'} Open connections to these
-        VMs end.
+        {address.address} will replace the VM’s public address.
+        {address.vm_id !== '' && ' The VM that has it now will get a dynamic address.'} Open connections to
+        these VMs will be closed.
       </p>
     </FormDialog>
   )
@@ -127,7 +127,7 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
     projectId,
     run: () => client.addressUnassign({ project_id: projectId, address_id: address.id }),
     done: () => `Unassigned ${address.name}`,
-    failed: () => `Not unassigned: ${address.name}`,
+    failed: () => `Could not unassign ${address.name}`,
     invalidates: [...invalidates],
     showsErrors: true,
   })
@@ -144,7 +144,8 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
       {...submitProps(unassign, undefined, onClose)}
     >
       <p>
-        The VM gets a dynamic address, and open connections to it end. The project keeps {address.address}.
+        The VM will get a dynamic address, and open connections to it will be closed. The project keeps{' '}
+        {address.address}.
       </p>
     </Confirm>
   )
@@ -170,7 +171,7 @@ export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps
       })}
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>{address.address} can then be given to any VM of the service. You cannot get it back.</p>
+      <p>{address.address} will be released and may be assigned to any VM. You cannot get it back.</p>
     </Confirm>
   )
 }

@@ -53,7 +53,7 @@ export function Addresses() {
             location: 'us-east1-a',
           })}
         >
-          A reserved address stays with the project when its VM is deleted, and can be given to another VM.
+          A reserved address stays with the project when its VM is deleted, and can be assigned to another VM.
           Other public addresses are released with their VM.
         </Empty>
       ) : (

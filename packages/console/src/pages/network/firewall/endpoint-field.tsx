@@ -25,7 +25,7 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
     names: named.map(({ name }) => name),
     problem:
       typed === null ? 'Enter an IP address, a CIDR block, or the name of a VM, subnet or network.' : '',
-    /** The list, including a valid text that was not added yet. */
+    /** The list, including valid text that has not been added yet. */
     all: typed ? [...chosen, typed] : chosen,
     add: () => {
       if (!typed) return
@@ -40,7 +40,7 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
   }
 }
 
-/** Returns undefined for an empty text, and null for an invalid one. */
+/** Returns undefined for empty text, and null for invalid text. */
 function endpointOf(
   text: string,
   named: { id: string; name: string }[],
@@ -58,7 +58,7 @@ interface EndpointFieldProps {
   endpoints: ReturnType<typeof useEndpoints>
   /** Describes the accepted values. */
   placeholder: string
-  /** Offers to add the address of the user. */
+  /** The user's address. If it is set, a button adds it. */
   myAddress?: string
 }
 

@@ -18,7 +18,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { RuleEditor } from './rule-editor.tsx'
 import { Tester } from './tester.tsx'
 
-/** Shows the rules as text, with an editor and a tester that names the decisive rule. */
+/** Shows the rules as text, with an editor and a tester that names the rule that decided. */
 export function Firewall() {
   const projectId = useProjectId()
   const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))
@@ -106,7 +106,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
     projectId,
     run: (rule: FirewallRule) => client.firewallRuleDelete({ project_id: projectId, rule_id: rule.id }),
     done: (rule) => `Deleted rule ${rule.name}`,
-    failed: (rule) => `Not deleted: rule ${rule.name}`,
+    failed: (rule) => `Could not delete rule ${rule.name}`,
     invalidates: ['firewallRuleList'],
     showsErrors: true,
   })

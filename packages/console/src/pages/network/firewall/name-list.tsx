@@ -1,12 +1,12 @@
 /** Browsers are slow with thousands of options, so only the first matches are offered. */
-const mostOffered = 50
+const maxSuggestions = 50
 
-/** The suggestions of an input that has this id as its `list`. */
+/** Suggestions for the input whose `list` attribute is this ID. */
 export function NameList({ id, names, text }: { id: string; names: string[]; text: string }) {
-  const fitting = new Set(names.filter((name) => name.includes(text.trim())))
+  const matches = new Set(names.filter((name) => name.includes(text.trim())))
   return (
     <datalist id={id}>
-      {[...fitting].slice(0, mostOffered).map((name) => (
+      {[...matches].slice(0, maxSuggestions).map((name) => (
         <option key={name} value={name} />
       ))}
     </datalist>

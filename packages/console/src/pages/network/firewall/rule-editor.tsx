@@ -24,7 +24,7 @@ const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
 const remotePlaceholder = 'anywhere, IP, CIDR or VM name'
 const localPlaceholder = 'every VM, IP, CIDR or VM name'
 
-/** Splits a text such as "22, 3000-8080". */
+/** Splits text such as "22, 3000-8080". */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
 interface RuleEditorProps {
@@ -47,7 +47,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
   const [sourcePorts, setSourcePorts] = useState((rule?.source_ports ?? []).join(', '))
   const hasPorts = chosen.some((protocol) => protocol !== 'icmp')
   const myAddress = useMyAddress()
-  const use = ({ name: presetName, port }: Preset) => {
+  const applyPreset = ({ name: presetName, port }: Preset) => {
     setName(presetName)
     setAction('allow')
     setDirection('ingress')
@@ -62,8 +62,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
 
   const parts = {
     protocols: chosen,
-    sources: sources.all.map(written),
-    destinations: destinations.all.map(written),
+    sources: sources.all.map(toRequest),
+    destinations: destinations.all.map(toRequest),
     source_ports: hasPorts ? portsOf(sourcePorts) : [],
     destination_ports: hasPorts ? portsOf(ports) : [],
   }
@@ -77,7 +77,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             { name, action, direction, vpc_network_id, ...parts },
           ),
     done: () => `Rule ${name} is active`,
-    failed: () => `Not applied: rule ${name}`,
+    failed: () => `Could not apply rule ${name}`,
     invalidates: ['firewallRuleList'],
     showsErrors: true,
   })
@@ -85,7 +85,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     (name === '' ? 'Enter a name' : nameProblem(name)) ||
     (chosen.length === 0 ? 'Choose a protocol' : '') ||
     (sources.problem || destinations.problem ? 'Correct the source or destination' : '') ||
-    (sources.all.length === 0 || destinations.all.length === 0 ? 'Choose source and destination' : '') ||
+    (sources.all.length === 0 || destinations.all.length === 0 ? 'Choose a source and a destination' : '') ||
     (vpc_network_id === '' ? 'Loading networks' : '')
   const isComplete = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
   const isOpenToAll =
@@ -116,7 +116,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       >
         {isComplete
           ? `${ruleText({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
-          : 'Choose source and destination to preview the rule.'}
+          : 'Choose a source and a destination to preview the rule.'}
       </p>
       {isOpenToAll && (
         <WorldWarning
@@ -129,7 +129,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         <div className="flex flex-wrap items-center gap-2">
           <span className="text-sm text-ink-muted">Presets</span>
           {presets.map((preset) => (
-            <Button key={preset.title} size="small" onClick={() => use(preset)}>
+            <Button key={preset.title} size="small" onClick={() => applyPreset(preset)}>
               {preset.title}
               <span className="figures font-normal text-ink-muted">{preset.port}</span>
             </Button>
@@ -221,7 +221,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
 const portText = (ports: string[]): string =>
   ports.length === 0 ? 'every port' : `${ports.length === 1 ? 'port' : 'ports'} ${ports.join(', ')}`
 
-/** Returns the address from which the service sees this user; empty if rules cannot contain it. */
+/** Returns the user's address as the server sees it; empty if it cannot be used in rules. */
 function useMyAddress(): string {
   const root = useQuery(read('rootGet', {}))
   const address = root.data?.caller.address ?? ''
@@ -242,7 +242,7 @@ function WorldWarning({ opened, myAddress, onLimit }: WorldWarningProps) {
     >
       <p>
         This opens {opened} to the whole internet.
-        {opened !== 'ICMP' && ' Anyone can connect. Limit the source to addresses that you know.'}
+        {opened !== 'ICMP' && ' Anyone can connect. Limit the source to addresses that you trust.'}
       </p>
       {myAddress && (
         <Button size="small" onClick={onLimit}>
@@ -253,4 +253,4 @@ function WorldWarning({ opened, myAddress, onLimit }: WorldWarningProps) {
   )
 }
 
-const written = ({ cidr, resource_id }: FirewallEndpoint) => (resource_id ? { resource_id } : { cidr })
+const toRequest = ({ cidr, resource_id }: FirewallEndpoint) => (resource_id ? { resource_id } : { cidr })

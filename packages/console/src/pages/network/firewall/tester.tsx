@@ -13,7 +13,7 @@ import { NameList } from './name-list.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
-/** Tests a connection. The service decides, so the result matches the rules that it applies. */
+/** Tests a connection. The server evaluates the rules, so the result matches what it enforces. */
 export function Tester({
   projectId,
   rules,
@@ -67,15 +67,15 @@ export function Tester({
           choices={['tcp', 'udp', 'icmp'].map((value) => ({ value, label: value }))}
         />
       </div>
-      <PlaceField label="Source" vms={vms.data ?? []} value={source} onChange={setSource} />
-      <PlaceField label="Destination" vms={vms.data ?? []} value={destination} onChange={setDestination} />
+      <AddressField label="Source" vms={vms.data ?? []} value={source} onChange={setSource} />
+      <AddressField label="Destination" vms={vms.data ?? []} value={destination} onChange={setDestination} />
       {protocol !== 'icmp' && (
         <TextField label="Destination port" inputMode="numeric" value={port} onChange={setPort} />
       )}
       <Button
         type="submit"
         isBusy={test.isPending}
-        reason={source && destination ? undefined : 'Choose source and destination'}
+        reason={source && destination ? undefined : 'Choose a source and a destination'}
       >
         Test
       </Button>
@@ -99,14 +99,14 @@ export function Tester({
   )
 }
 
-interface PlaceFieldProps {
+interface AddressFieldProps {
   label: string
   vms: Vm[]
   value: string
   onChange: (value: string) => void
 }
 
-function PlaceField({ label, vms, value, onChange }: PlaceFieldProps) {
+function AddressField({ label, vms, value, onChange }: AddressFieldProps) {
   const listId = useId()
   return (
     <>

@@ -55,8 +55,8 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
   const [name, setName] = useState('')
   const [cidr, setCidr] = useState('')
-  const [place, setPlace] = useState('')
-  const location = place || locations.data?.items[0]?.name || ''
+  const [chosenLocation, setChosenLocation] = useState('')
+  const location = chosenLocation || locations.data?.items[0]?.name || ''
   const request = { name, cidr: cidr.trim(), vpc_network_id: network.id, location }
   const create = useAction({
     run: () => client.subnetCreate({ project_id: projectId }, request),
@@ -84,13 +84,13 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
         label="CIDR block"
         value={cidr}
         onChange={setCidr}
-        hint={`Inside ${network.cidr}, down to /28.`}
+        hint={`A block inside ${network.cidr}, /28 or larger.`}
         isMono
       />
       <SelectField
         label="Location"
         value={location}
-        onChange={setPlace}
+        onChange={setChosenLocation}
         choices={(locations.data?.items ?? []).map(({ name }) => ({ value: name, label: name }))}
       />
     </FormDialog>

@@ -60,7 +60,7 @@ export function Networks() {
             cidr: '10.20.0.0/16',
           })}
         >
-          VMs in a network reach each other by private addresses. A network needs a subnet in each location
+          VMs in a network reach each other at private addresses. A network needs a subnet in each location
           that has VMs.
         </Empty>
       ) : (

@@ -20,13 +20,13 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const test = useAction({
     run: () => client.webhookTest(target),
     done: () => 'Queued a test event',
-    failed: () => 'Test event not queued',
+    failed: () => 'Could not queue a test event',
     invalidates: ['webhookDeliveryList'],
   })
   const toggle = useAction({
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
     done: () => (isActive ? 'Webhook paused' : 'Webhook resumed'),
-    failed: () => (isActive ? 'Webhook not paused' : 'Webhook not resumed'),
+    failed: () => `Could not ${isActive ? 'pause' : 'resume'} the webhook`,
     undo: () => () => client.webhookUpdate(target, { state: webhook.state }),
     about: webhook.id,
     invalidates: ['webhookList'],
@@ -55,7 +55,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
       <Button
         reason={whyNot}
         isBusy={rotate.isPending}
-        onClick={() => rotate.mutate(undefined, { onSuccess: (answer) => setSecret(answer.secret) })}
+        onClick={() => rotate.mutate(undefined, { onSuccess: (result) => setSecret(result.secret) })}
       >
         Rotate secret
       </Button>

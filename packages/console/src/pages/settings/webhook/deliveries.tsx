@@ -14,7 +14,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp, Until } from '../../../ui/time.tsx'
 
-const isUnderWay = ({ state }: WebhookDelivery) => state === 'pending'
+const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
 /** The deliveries of a webhook, with the last response and the next attempt. */
 export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPaused: boolean }) {
@@ -32,7 +32,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
     done: () => 'Delivery queued again',
-    failed: () => 'Delivery not queued again',
+    failed: () => 'Could not queue the delivery again',
     invalidates: ['webhookDeliveryList'],
   })
   if (deliveries.error && !deliveries.data)
@@ -40,8 +40,8 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   if (!deliveries.data) return <Skeleton rows={4} />
   const rows = deliveries.data.pages.flatMap((page) => page.items)
   const actions = actionColumn('100px', (delivery: WebhookDelivery) =>
-    // A replay of a pending delivery would arrive twice.
-    isUnderWay(delivery) ? null : (
+    // Replaying a pending delivery would deliver it twice.
+    isPending(delivery) ? null : (
       <RowButton
         verb="Replay"
         name={`${eventTypeText(delivery.event_type)} ${delivery.resource_name}`}
@@ -51,11 +51,11 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       />
     ),
   )
-  const nextTry: Column<WebhookDelivery> = {
+  const nextAttempt: Column<WebhookDelivery> = {
     key: 'next',
     title: 'Next attempt',
     width: '115px',
-    cell: (delivery) => isUnderWay(delivery) && <NextTry delivery={delivery} isPaused={isPaused} />,
+    cell: (delivery) => isPending(delivery) && <NextAttempt delivery={delivery} isPaused={isPaused} />,
   }
   const columns: Column<WebhookDelivery>[] = [
     {
@@ -76,7 +76,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       width: '120px',
       cell: (delivery) => <StateBadge state={stateOf(delivery)} />,
     },
-    ...(rows.some(isUnderWay) ? [nextTry] : []),
+    ...(rows.some(isPending) ? [nextAttempt] : []),
     {
       key: 'answer',
       title: 'Last response',
@@ -97,7 +97,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       align: 'right',
       cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds />,
     },
-    ...(rows.every(isUnderWay) ? [] : [actions]),
+    ...(rows.every(isPending) ? [] : [actions]),
   ]
   return (
     <>
@@ -115,7 +115,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       {deliveries.hasNextPage && (
         <div>
           <Button isBusy={deliveries.isFetchingNextPage} onClick={() => deliveries.fetchNextPage()}>
-            Older deliveries
+            Show older deliveries
           </Button>
         </div>
       )}
@@ -129,7 +129,7 @@ interface SubjectProps {
   projectId: string
 }
 
-/** Names the resource of the event. VMs are links, because deleted VMs have a page too. */
+/** The event's resource. Every VM is a link, because deleted VMs also have a page. */
 function Subject({ delivery, webhookId, projectId }: SubjectProps) {
   const { resource_type, resource_id, resource_name } = delivery
   if (resource_id === webhookId) return 'this webhook'
@@ -150,8 +150,8 @@ function Subject({ delivery, webhookId, projectId }: SubjectProps) {
 const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
   state === 'pending' && (error !== '' || response_status !== 0) ? 'retrying' : state
 
-function NextTry({ delivery, isPaused }: { delivery: WebhookDelivery; isPaused: boolean }) {
+function NextAttempt({ delivery, isPaused }: { delivery: WebhookDelivery; isPaused: boolean }) {
   if (delivery.next_attempt_at) return <Until iso={delivery.next_attempt_at} />
   if (isPaused) return <span title="Sent when the webhook is resumed">paused</span>
-  return <span title="Sent after earlier events of the same resource">queued</span>
+  return <span title="Waiting for earlier events of the same resource">queued</span>
 }

@@ -49,8 +49,8 @@ export function Webhooks() {
                 url: 'https://hooks.example.com/slipway',
               })}
             >
-              A webhook sends signed events of the project to your URL: at least once, and in order for each
-              resource.
+              A webhook sends the project’s events to your URL. Events are signed and delivered at least once,
+              in order for each resource.
             </Empty>
           ) : (
             <Table

@@ -1,3 +1,3 @@
-/** Says what is wrong with the URL of a webhook; undefined if nothing is. */
+/** Returns what is wrong with a webhook URL; undefined if it is valid. */
 export const urlProblem = (url: string): string | undefined =>
   /^https?:\/\/\S+$/.test(url) ? undefined : 'Enter a URL that begins with https:// or http://'

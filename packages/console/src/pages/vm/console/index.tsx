@@ -71,7 +71,7 @@ function Console({ vm }: { vm: Vm }) {
         )}
       </div>
       {state.kind === 'failed' && <ErrorNote error={state.error} />}
-      {/* The terminal draws its own text, which selection and search can reach. */}
+      {/* The terminal draws its own text, and handles selection and search. */}
       <div className="card overflow-hidden p-2">
         <div ref={frame} className="h-120" />
       </div>
@@ -84,12 +84,12 @@ function textOf(state: ConsoleState): string {
     case 'connecting':
       return 'Connecting'
     case 'open':
-      return state.mode === 'write' ? 'Connected. What you type goes to the VM.' : `Watching. ${state.note}`
+      return state.mode === 'write' ? 'Connected. Your input is sent to the VM.' : `Read-only. ${state.note}`
     case 'closed':
       return state.reason
     case 'failed':
       return 'Not connected'
     case 'off':
-      return 'The VM is off: it has no console.'
+      return 'The VM is off, so it has no console.'
   }
 }

@@ -1,13 +1,14 @@
 /**
- * The terminal writes its styles into style elements and style attributes, which the page's security policy forbids. While
- * this is in effect, new elements write the same styles through the style sheet interfaces, which the policy allows. The
- * terminal's option for another document does not reach all of its parts. Returns the function that ends it.
+ * The terminal writes its styles into style elements and style attributes, which the page's security policy
+ * forbids. This function makes new elements write the same styles through the style sheet interfaces, which
+ * the policy allows. The terminal's option for another document does not cover all of its parts. Returns a
+ * function that restores the original behavior.
  */
 export function replaceInlineStyles(): () => void {
   const create = document.createElement
   const sheets: CSSStyleSheet[] = []
   document.createElement = ((tag: string, options?: ElementCreationOptions) => {
-    // The policy forbids even an empty style element; a template is not shown either.
+    // The policy forbids even an empty style element; a template element is not shown either.
     const element = create.call(document, tag === 'style' ? 'template' : tag, options)
     if (tag === 'style') sheets.push(sheetOf(element))
     else replaceStyleAttribute(element)
@@ -27,7 +28,7 @@ function replaceStyleAttribute(element: HTMLElement): void {
   }
 }
 
-/** The text of the style element becomes a sheet of the document, for as long as the element exists. */
+/** Applies the style element's text as a style sheet of the document until the element is removed. */
 function sheetOf(element: HTMLElement): CSSStyleSheet {
   const sheet = new CSSStyleSheet()
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]

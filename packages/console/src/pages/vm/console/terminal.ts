@@ -6,7 +6,7 @@ import { showToast } from '../../../lib/toasts.ts'
 import { copyText } from '../../../ui/copy.tsx'
 import { replaceInlineStyles } from './styles.ts'
 
-/** The serial console has no size of its own; guests assume this width. */
+/** A serial console has no size; guests assume this width. */
 const columns = 80
 const scrollback = 10_000
 
@@ -46,7 +46,7 @@ export function createTerminal(
   const terminal = new Terminal({
     cols: columns,
     scrollback,
-    // Some guests end lines with a newline alone.
+    // Some guests end lines with only a newline.
     convertEol: true,
     theme: colors(),
     fontFamily: '"JetBrains Mono Variable", monospace',
@@ -62,7 +62,7 @@ export function createTerminal(
   terminal.onData((text) => onInput(encoder.encode(text) as Uint8Array<ArrayBuffer>))
   const observer = new ResizeObserver(() => fit.fit())
   observer.observe(frame)
-  // Tab must leave the terminal for people who use the keyboard alone: Escape, then Tab.
+  // Keyboard users can leave the terminal with Escape, then Tab.
   let isLeaving = false
   terminal.attachCustomKeyEventHandler(({ key, type, ctrlKey, shiftKey }) => {
     if (type !== 'keydown') return true
@@ -85,7 +85,7 @@ export function createTerminal(
     focus: () => terminal.focus(),
     copy,
     find: (text) => {
-      if (text !== '' && !search.findNext(text)) showToast({ title: `${text} was not found` })
+      if (text !== '' && !search.findNext(text)) showToast({ title: `“${text}” not found` })
     },
     applyThemeColors: () => {
       terminal.options.theme = colors()

@@ -17,7 +17,7 @@ interface TerminalOptions {
   isOn: boolean
 }
 
-/** A terminal on the serial console of a VM. It connects by itself, and only watches if another session writes. */
+/** A terminal for a VM's serial console. It connects automatically, read-only if another session writes. */
 export function useTerminal(vm: Vm, { mayWrite, isOn }: TerminalOptions) {
   const frame = useRef<HTMLDivElement>(null)
   const terminal = useRef<SerialTerminal | null>(null)
@@ -31,7 +31,7 @@ export function useTerminal(vm: Vm, { mayWrite, isOn }: TerminalOptions) {
     try {
       const target = { project_id: vm.project_id, vm_id: vm.id }
       const { url } = await client.vmConsoleCreate(target, { mode, ...(force && { force }) })
-      // The page may be open at another name than the public one, and only its own origin is allowed.
+      // The page may use a different host name than the public URL, and can connect only to its own origin.
       const here = new URL(new URL(url).pathname, location.href.replace(/^http/, 'ws'))
       const opened = new WebSocket(here, consoleProtocol)
       opened.binaryType = 'arraybuffer'
@@ -58,16 +58,16 @@ export function useTerminal(vm: Vm, { mayWrite, isOn }: TerminalOptions) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: one terminal for the life of the page
   useEffect(() => {
     if (!frame.current) return
-    const made = createTerminal(frame.current, (input) => {
+    const created = createTerminal(frame.current, (input) => {
       if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(input)
     })
-    terminal.current = made
+    terminal.current = created
     if (isOn) void connect(mayWrite ? 'write' : 'read')
     return () => {
       const open = socket.current
       socket.current = null
       open?.close()
-      made.dispose()
+      created.dispose()
     }
   }, [])
 

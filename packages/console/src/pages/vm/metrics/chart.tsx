@@ -5,13 +5,13 @@ import { drawPlot, seriesColour } from '../../../ui/plot.ts'
 import { type ChartLines, valueText } from './charts.ts'
 
 const heightPx = 180
-const momentText = (seconds: number) => localDate(new Date(seconds * 1000).toISOString())
+const timeText = (seconds: number) => localDate(new Date(seconds * 1000).toISOString())
 
 const hours = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
 const days = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
 const dayS = 86_400
 
-/** Ticks are times of the day, or days if the chart has more than one or two. */
+/** Ticks show times, or dates if the chart covers more than two days. */
 const tickTextFor = (times: number[]) => (tick: number) =>
   (times.at(-1)! - times[0]! > 2 * dayS ? days : hours).format(tick * 1000)
 
@@ -30,7 +30,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
         heightPx,
         onPoint: setPoint,
         scales: {
-          // The whole range, also if the first values are missing.
+          // Show the whole range, even if the first values are missing.
           x: { time: true, range: [times[0]!, times.at(-1)!] },
           y: { range: (_chart, _lowest, highest) => [0, Math.max((top ?? highest * 1.1) * 1.01, 0.01)] },
         },
@@ -53,7 +53,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
       <p className="mb-2 flex items-baseline justify-between gap-4">
         <span className="font-medium">{title}</span>
         <span className="figures truncate text-sm text-ink-muted">
-          {shownAt === null ? '' : momentText(times[shownAt]!)}
+          {shownAt === null ? '' : timeText(times[shownAt]!)}
         </span>
       </p>
       {/* The plot is resized after the page, so hide its overflow in between. */}
@@ -76,7 +76,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
   )
 }
 
-/** The last time at which any line has a value. */
+/** Returns the index of the last time at which a line has a value; null if there is none. */
 function lastKnown({ times, lines }: ChartLines): number | null {
   const index = times.findLastIndex((_, at) => lines.some(({ values }) => (values[at] ?? null) !== null))
   return index < 0 ? null : index

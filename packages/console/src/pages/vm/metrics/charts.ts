@@ -13,7 +13,7 @@ type Value = number | null
 export interface ChartLines {
   title: string
   unit: string
-  /** The top of the axis; without it, the axis fits the values. */
+  /** The maximum of the axis. By default, the axis fits the values. */
   top?: number
   times: number[]
   lines: { label: string; values: Value[] }[]
@@ -24,10 +24,10 @@ interface ChartSpec {
   /** The metrics of the chart, and the labels of their lines. GPU metrics have a line for each GPU. */
   metrics: Record<string, string>
   unit: string
-  /** Converts a value of the API into the unit. */
+  /** Converts a value from the API to the unit. */
   factor?: number
   isCounter?: boolean
-  /** The unit is for values from 1 on; larger values get larger units. */
+  /** Large values are shown in larger units, such as MB/s. */
   isBytes?: boolean
   top?: number
 }
@@ -78,7 +78,7 @@ function chartOf(
 
 const times = (factor: number) => (value: Value) => (value === null ? null : value * factor)
 
-/** The increase of a counter per second. There is none after a gap, nor after the counter began again at zero. */
+/** The increase of a counter per second; null after a gap or a counter reset. */
 function ratesOf(points: [number, Value][]): Value[] {
   return points.map(([time, value], index) => {
     const [timeBefore, before] = points[index - 1] ?? [0, null]

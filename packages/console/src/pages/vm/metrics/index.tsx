@@ -18,7 +18,7 @@ import { VmTabs } from '../tabs.tsx'
 import { chartsOf, metricNames, type RangeName, ranges } from './charts.ts'
 import { MetricTables } from './tables.tsx'
 
-// Load the code of the charts while the page fetches its data.
+// Load the chart code while the page fetches its data.
 const chart = import('./chart.tsx')
 chart.catch(() => {})
 const Chart = lazy(() => chart)
@@ -47,7 +47,7 @@ export function VmMetricsPage() {
   )
 }
 
-/** The key has the name of the range and not its start, so that a refetch replaces the data. */
+/** The key contains the range's name, not its start time, so that a refetch replaces the data. */
 const readMetrics = ({ project_id, id: vm_id }: Vm, name: RangeName) =>
   queryOptions<RouteResponse<'vmMetrics'>>({
     queryKey: ['vmMetrics', { project_id, vm_id, range: name }],
@@ -96,10 +96,13 @@ function Metrics({ vm }: { vm: Vm }) {
       <Loaded query={metrics} rows={8}>
         {() =>
           charts.length === 0 ? (
-            <Empty title="No metrics in this time" cli={`slipway vm metrics ${vm.name} --since ${range}`}>
+            <Empty
+              title="No metrics in this time range"
+              cli={`slipway vm metrics ${vm.name} --since ${range}`}
+            >
               {vmStateTable[vm.state].isBilled
                 ? 'The first values of a VM appear within two minutes.'
-                : 'A VM has metrics while it runs.'}
+                : 'Metrics are recorded only while a VM is running.'}
             </Empty>
           ) : (
             <>
@@ -116,8 +119,8 @@ function Metrics({ vm }: { vm: Vm }) {
               )}
               {!hasGpus && (
                 <p className="text-ink-muted">
-                  GPU metrics are absent: the image of this VM needs the tag <code>slipway-guest</code> and
-                  its reporter.
+                  No GPU metrics. They require an image with the tag <code>slipway-guest</code> and its
+                  reporter.
                 </p>
               )}
             </>
