@@ -7,7 +7,7 @@ import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { SshKeyField, trimKey } from './ssh-key-field.tsx'
 
-/** Adds an SSH key to the project. The comment of the key is the default name. */
+/** Adds an SSH key to the project. The key's comment is the default name. */
 export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: () => void }) {
   const [key, setKey] = useState('')
   const [typed, setTyped] = useState<string | null>(null)

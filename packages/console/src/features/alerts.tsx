@@ -33,7 +33,7 @@ const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
-/** Returns the alerts of the user's organizations and, for operators, of the fleet. They are the same on every page. */
+/** Returns the alerts of the user's organizations and, for operators, of the fleet. */
 function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
   const { caller, organizations } = useMe()
   const ofTenant = useQueries({
@@ -58,7 +58,7 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
 const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
   lists.flatMap(({ data }) => data?.items ?? none)
 
-/** Returns the path of the page where the user can resolve the alert, or a group of similar ones. */
+/** Returns the path of the page where the user can resolve the alerts of a group. */
 function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost' || kind === 'host_problem')
@@ -83,7 +83,7 @@ interface AlertGroup {
   similar: number
 }
 
-/** Alerts of the same kind in the same project are shown as one, with the newest first. */
+/** Groups alerts of the same kind in the same project. The newest alert represents the group. */
 function groupAlerts(alerts: Alert[]): AlertGroup[] {
   const groups = new Map<string, AlertGroup>()
   for (const alert of alerts) {
@@ -97,13 +97,13 @@ function groupAlerts(alerts: Alert[]): AlertGroup[] {
 
 const similarText = (similar: number) => (similar > 0 ? ` And ${plural(similar, 'similar alert')}.` : '')
 
-/** The bell in the header: counts the alerts and links to them. */
+/** The bell in the header. It counts the alerts and links to them. */
 export function AlertBell() {
   const { ofTenant, ofFleet } = useAlerts()
   const { id: openId } = useProject()
   const { projects } = useMe()
   const navigate = useNavigate()
-  // An alert of an organization is resolved in any of its projects.
+  // An alert of an organization can be resolved in any of its projects.
   const projectOf = ({ organization_id }: Alert) => {
     const own = projects.filter((project) => project.organization_id === organization_id)
     return (own.find(({ id }) => id === openId) ?? own[0])?.id ?? openId
@@ -160,7 +160,7 @@ const Words = ({ alert, similar }: AlertGroup) => (
   </span>
 )
 
-/** Returns whether an alert is about the organization of the page as a whole. */
+/** Returns a function that checks whether an alert is about the page's organization as a whole. */
 function useIsOfOrganization(): (alert: Alert) => boolean {
   const { organization_id } = useProject()
   return (alert) => alert.project_id === '' && alert.organization_id === organization_id
@@ -170,13 +170,13 @@ function useIsOfOrganization(): (alert: Alert) => boolean {
 export function ProjectAlerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
   const isOfOrganization = useIsOfOrganization()
-  const concerned = ofTenant.filter((alert) => alert.project_id === projectId || isOfOrganization(alert))
+  const relevant = ofTenant.filter((alert) => alert.project_id === projectId || isOfOrganization(alert))
   const actionOf = (group: AlertGroup) => (
     <Link to={pathOf(group, projectId, false)} className="link">
       Open
     </Link>
   )
-  return <AlertNotes alerts={concerned} actionOf={actionOf} isCounted />
+  return <AlertNotes alerts={relevant} actionOf={actionOf} isCounted />
 }
 
 interface ResourceAlertsProps extends Pick<AlertNotesProps, 'actionOf' | 'detail'> {
@@ -193,7 +193,7 @@ export function ResourceAlerts({ resourceId, ...rest }: ResourceAlertsProps) {
 const lacksPaymentMethod = ({ kind, resource_type }: Alert) =>
   kind === 'payment' && resource_type === 'organization'
 
-/** Returns whether the organization has no valid payment method. Users fix that in another tab, so this polls often. */
+/** Returns whether there is no valid payment method. Users add one in another tab, so this polls often. */
 export function useLacksPaymentMethod(): boolean {
   const { organization_id } = useProject()
   const { data } = useQuery({
@@ -222,7 +222,7 @@ export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
   return <AlertNotes alerts={usePaymentAlerts()} actionOf={actionOf} />
 }
 
-/** Returns the names of the resources with a stuck operation, by id; for operators, of all tenants. */
+/** Returns the names of resources with a stuck operation, by ID. Operators get those of all tenants. */
 export function useStuck(): ReadonlyMap<string, string> {
   const { ofTenant, ofFleet } = useAlerts()
   return useMemo(

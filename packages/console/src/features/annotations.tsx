@@ -74,11 +74,11 @@ export function EditButton({
   )
 }
 
-/** Groups and images keep their names: the names of a group's members begin with it, and an image is created by it. */
+/** Groups and images cannot be renamed, because member names and requests contain their names. */
 type Kind = 'vm' | 'disk' | 'group' | 'snapshot' | 'image'
 type Changes = Partial<Omit<Annotated, 'id'>>
 
-/** Each change is done when the service responds. */
+/** Each change is complete when the server responds. */
 const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<unknown>> = {
   vm: (project_id, vm_id, changes) => client.vmUpdate({ project_id, vm_id }, changes),
   disk: (project_id, disk_id, changes) => client.diskUpdate({ project_id, disk_id }, changes),
@@ -118,7 +118,7 @@ export function AnnotationDialog({
       const { name, description, labels, deletion_protection } = of
       return updates[kind](projectId, of.id, { name, description, labels, deletion_protection })
     },
-    failed: () => `Not changed: ${of.name}`,
+    failed: () => `Could not change ${of.name}`,
     invalidates: [
       'vmGet',
       'vmList',

@@ -15,7 +15,7 @@ import { CreateDisk } from './create-disk.tsx'
 
 type Mode = Vm['disks'][number]['mode']
 
-/** Attaches a disk to a given VM: lists the disks that fit, and can create one. */
+/** Attaches a disk to the given VM. Lists the disks that can be attached, and can create one. */
 export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const disks = useQuery(readAll('diskList', { project_id: vm.project_id, locations: vm.location }))
   const [diskId, setDiskId] = useState('')
@@ -65,7 +65,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   )
 }
 
-/** Attaches a given disk: lists the VMs that fit. */
+/** Attaches the given disk. Lists the VMs that can use it. */
 export function AttachThisDisk({
   projectId,
   disk,
@@ -77,8 +77,8 @@ export function AttachThisDisk({
 }) {
   const vms = useQuery(readAll('vmList', { project_id: projectId, locations: disk.location }))
   const [vmId, setVmId] = useState('')
-  const able = (vms.data ?? []).filter((vm) => mayAttach(disk, vm) && vmDiskChangeStates.includes(vm.state))
-  const vm = able.find(({ id }) => id === vmId) ?? able[0]
+  const usable = (vms.data ?? []).filter((vm) => mayAttach(disk, vm) && vmDiskChangeStates.includes(vm.state))
+  const vm = usable.find(({ id }) => id === vmId) ?? usable[0]
   const kind = disk.type === 'shared-volume' ? 'whole-host VM' : 'VM'
   return (
     <AttachDialog
@@ -94,8 +94,8 @@ export function AttachThisDisk({
         value={vm?.id ?? ''}
         onChange={setVmId}
         choices={
-          able.length > 0
-            ? able.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
+          usable.length > 0
+            ? usable.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
             : [{ value: '', label: `No ${kind} in ${disk.location}` }]
         }
         hint={`Choose a running or stopped ${kind} in ${disk.location}.`}
@@ -114,11 +114,11 @@ interface AttachDialogProps {
   children: ReactNode
 }
 
-/** Attaches the disk to the VM, then shows the commands that mount it. */
 const attachment = ({ id }: Disk, mode: Mode) => ({
   attach_disks: [{ disk_id: id, attachment_type: 'data' as const, mode }],
 })
 
+/** Attaches the disk to the VM, then shows the commands that mount it. */
 function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }: AttachDialogProps) {
   const [wanted, setWanted] = useState<Mode>('read-write')
   const [attached, setAttached] = useState<Disk | null>(null)
@@ -129,7 +129,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
     run: (on: { vm: Vm; disk: Disk }) =>
       client.vmAttachDisks({ project_id: projectId, vm_id: on.vm.id }, attachment(on.disk, mode)),
     done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
-    failed: (on) => `Not attached: ${on.disk.name}`,
+    failed: (on) => `Could not attach ${on.disk.name}`,
     invalidates: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })

@@ -8,7 +8,7 @@ import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 
-/** Opens the billing dashboard, or one of its invoices, in a new tab through a new link. */
+/** Opens the billing dashboard, or one of its invoices, in a new tab. Each click creates a new link. */
 function useBilling(organizationId: string, invoiceId: string | undefined) {
   const { projectId } = useParams({ strict: false })
   const open = useMutation({
@@ -17,9 +17,9 @@ function useBilling(organizationId: string, invoiceId: string | undefined) {
       const id = organizationId || projects.find((project) => project.id === projectId)?.organization_id
       if (!id) throw new Error('Choose a project first.')
       const { url } = await client.organizationBilling({ organization_id: id })
-      const place = invoiceId ? `${url}/invoices/${invoiceId}` : url
-      if (tab) tab.location.href = place
-      else location.assign(place)
+      const target = invoiceId ? `${url}/invoices/${invoiceId}` : url
+      if (tab) tab.location.href = target
+      else location.assign(target)
     },
     onError: (error, tab) => {
       tab?.close()

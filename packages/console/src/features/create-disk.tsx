@@ -13,7 +13,7 @@ import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
-const usualBlockSize = '512'
+const defaultBlockSize = '512'
 const uses: Record<DiskType, string> = {
   'persistent-ssd': 'Can be attached read-write to one VM, or read-only to many.',
   'shared-volume': 'Can be attached read-write to many VMs whose type uses a whole host.',
@@ -36,9 +36,9 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
   const [name, setName] = useState('')
   const [type, setType] = useState<DiskType>('persistent-ssd')
   const [amount, setAmount] = useState('100')
-  const [place, setPlace] = useState('')
-  const [blockSize, setBlockSize] = useState(usualBlockSize)
-  const location = given || place || locations.data?.items[0]?.name || ''
+  const [chosenLocation, setChosenLocation] = useState('')
+  const [blockSize, setBlockSize] = useState(defaultBlockSize)
+  const location = given || chosenLocation || locations.data?.items[0]?.name || ''
   const unit = unitOf[type]
   const size = `${amount}${unit}`
   const isWholeNumber = /^[1-9]\d*$/.test(amount)
@@ -49,7 +49,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
     location,
     type,
     ...(type === 'persistent-ssd' &&
-      blockSize !== usualBlockSize && { block_size: Number(blockSize) as 512 | 4096 }),
+      blockSize !== defaultBlockSize && { block_size: Number(blockSize) as 512 | 4096 }),
   }
   const create = useAction({
     run: async () => {
@@ -115,7 +115,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
         <SelectField
           label="Location"
           value={location}
-          onChange={setPlace}
+          onChange={setChosenLocation}
           disabled={given !== ''}
           choices={(locations.data?.items ?? []).map(({ name }) => ({ value: name, label: name }))}
         />

@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Timestamp } from '../ui/time.tsx'
 
-/** Shows the clock of a local service, and lets operators move it. */
+/** Shows the clock of a local service, and lets operators change it. */
 export default function DevBar() {
   const { caller } = useMe()
   return (
@@ -47,7 +47,7 @@ function Controls() {
         </Button>
         <Button
           {...button}
-          title="To the first of the next month, 01:00 UTC, when the invoices have been issued"
+          title="Advance to 01:00 UTC on the first of next month, when invoices have been issued"
           onClick={() => lever.mutate(() => levers.clock.advance({ to: nextMonth(now) }))}
         >
           End of month
@@ -104,7 +104,7 @@ function ResetDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
   )
 }
 
-/** An hour after the month has begun, its first roll-up is done. */
+/** Returns 01:00 UTC on the first of the next month. By then, the first roll-up of the month is done. */
 function nextMonth(now: string): string {
   const date = new Date(now)
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1, 1)).toISOString()

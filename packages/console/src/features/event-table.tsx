@@ -59,7 +59,7 @@ export function EventTable({
     return <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
   return (
     <>
-      <EventRows rows={rows} projectId={projectId} actors={actors} most={isExcerpt ? limit : undefined} />
+      <EventRows rows={rows} projectId={projectId} actors={actors} maxRows={isExcerpt ? limit : undefined} />
       {!isExcerpt && <OlderEvents query={events} />}
     </>
   )
@@ -69,12 +69,12 @@ interface OlderEventsProps {
   query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown }
 }
 
-/** The button below a list of events that reads the next page, if there is one. */
+/** A button that loads the next page of events, if there is one. */
 export const OlderEvents = ({ query }: OlderEventsProps) =>
   query.hasNextPage && (
     <div>
       <Button isBusy={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
-        Older events
+        Show older events
       </Button>
     </div>
   )
@@ -83,16 +83,16 @@ interface EventRowsProps {
   rows: ListedEvent[]
   actors: Map<string, string>
   projectId?: string
-  /** Shows the source addresses; admins may see them. */
+  /** Shows the source addresses, which only admins may see. */
   hasAddresses?: boolean
   /** Returns the tenant of an event, for lists with events of several tenants. */
   tenantOf?: ((event: ListedEvent) => string) | undefined
-  /** True on operator pages, which name every actor and link to pages of the fleet. */
+  /** True on operator pages, which show the name of every actor and link to fleet pages. */
   isOfFleet?: boolean
-  /** Names of resources by id, for events that do not contain them. */
+  /** Names of resources by ID, for events that do not contain them. */
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
-  most?: number | undefined
+  maxRows?: number | undefined
 }
 
 const noNames: ReadonlyMap<string, string> = new Map()
@@ -109,18 +109,18 @@ export function EventRows({
   tenantOf,
   isOfFleet = false,
   names = noNames,
-  most,
+  maxRows,
 }: EventRowsProps) {
   const currentNames = useResourceNames(projectId)
   const { projects, organizations } = useMe()
-  const groups = useMemo(() => groupEvents(rows).slice(0, most), [rows, most])
-  const said = new Map(
+  const groups = useMemo(() => groupEvents(rows).slice(0, maxRows), [rows, maxRows])
+  const namesInEvents = new Map(
     rows.map((event) => [event.resource_id, nameInEvent(event)] as const).filter(([, name]) => name !== ''),
   )
   const mine = new Map([...projects, ...organizations].map(({ id, name }) => [id, name]))
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
-    currentNames.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
+    currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
   const columns = columnsFor(projectId, { nameOf, actors, isOfFleet })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
@@ -136,10 +136,10 @@ interface Names {
   isOfFleet: boolean
 }
 
-/** Returns the name of the resource that the event contains; empty if it contains none. */
+/** Returns the resource name in the event; empty if the event has none. */
 function nameInEvent({ resource_type, data: { name, email, url, pci_address } }: ListedEvent): string {
-  const told = name ?? email ?? url ?? (resource_type === 'gpu' ? pci_address : undefined)
-  return typeof told === 'string' ? told : ''
+  const found = name ?? email ?? url ?? (resource_type === 'gpu' ? pci_address : undefined)
+  return typeof found === 'string' ? found : ''
 }
 
 const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
@@ -222,7 +222,7 @@ const addressColumn: Column<Row> = {
   title: 'IP address',
   width: 'minmax(120px, 0.6fr)',
   isFoldable: true,
-  // The oldest event has the client's address; later ones come from the service itself.
+  // The oldest event has the client's address; the server writes the later events.
   cell: ({ events }) =>
     events.findLast(({ client_address }) => client_address)?.client_address || (
       <span className="text-ink-muted">–</span>
@@ -240,19 +240,19 @@ function actorText(actor: string, { nameOf, actors, isOfFleet }: Names): string 
   if (name) return name
   if (!isOfFleet && kind === 'operator_key') return 'an operator'
   // Names are missing until the members are loaded.
-  const areMembersRead = [...actors.keys()].some((known) => known.startsWith('user:'))
-  if (!isOfFleet && kind === 'user' && areMembersRead) return 'an operator or a former member'
+  const areMembersLoaded = [...actors.keys()].some((known) => known.startsWith('user:'))
+  if (!isOfFleet && kind === 'user' && areMembersLoaded) return 'an operator or a former member'
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
 interface SubjectProps {
   event: Event
-  /** The path of the pages that the user is on; empty if resources have no pages there. */
+  /** The base path of the link; empty if resources have no pages there. */
   base: string
   known: string | undefined
 }
 
-/** The paths of resources that have a page of their own. */
+/** The paths of resources that have their own page. */
 const folders: Record<string, string> = { vm: 'vms', instance_group: 'groups' }
 const fleetFolders: Record<string, string> = {
   vm: 'vms',

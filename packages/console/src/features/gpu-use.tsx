@@ -11,29 +11,29 @@ const hourMs = 3_600_000
 const vmsPerRequest = 100
 const gatherMs = 30
 
-interface Wanted {
+interface PendingRead {
   vmId: string
   resolve: (values: Value[]) => void
   reject: (error: unknown) => void
 }
-const wantedByProject = new Map<string, Wanted[]>()
+const pendingByProject = new Map<string, PendingRead[]>()
 
-/** Reads the GPU use of a VM in the last hour. Reads of the rows of a list that happen together share a request. */
+/** Reads the GPU use of a VM in the last hour. Concurrent reads of several VMs share a request. */
 function readGpuUse(projectId: string, vmId: string): Promise<Value[]> {
   return new Promise((resolve, reject) => {
-    const gathered = wantedByProject.get(projectId)
+    const gathered = pendingByProject.get(projectId)
     if (gathered) return void gathered.push({ vmId, resolve, reject })
     const wanted = [{ vmId, resolve, reject }]
-    wantedByProject.set(projectId, wanted)
+    pendingByProject.set(projectId, wanted)
     setTimeout(() => {
-      wantedByProject.delete(projectId)
+      pendingByProject.delete(projectId)
       for (let at = 0; at < wanted.length; at += vmsPerRequest)
-        void readTogether(projectId, wanted.slice(at, at + vmsPerRequest))
+        void readBatch(projectId, wanted.slice(at, at + vmsPerRequest))
     }, gatherMs)
   })
 }
 
-async function readTogether(projectId: string, wanted: Wanted[]): Promise<void> {
+async function readBatch(projectId: string, wanted: PendingRead[]): Promise<void> {
   try {
     const { items } = await client.projectMetrics({
       project_id: projectId,
@@ -89,7 +89,7 @@ function Sparkline({ values }: { values: Value[] }) {
       {runsOf(values).map(({ from, run }) => (
         <polyline
           key={from}
-          // A single value is a dot.
+          // Draw a single value as a dot.
           points={[...run, ...(run.length === 1 ? run : [])]
             .map(
               (value, index) =>
@@ -107,7 +107,7 @@ function Sparkline({ values }: { values: Value[] }) {
   )
 }
 
-/** The parts of a line without gaps. */
+/** Splits a line at its gaps. */
 function runsOf(values: Value[]): { from: number; run: number[] }[] {
   const runs: { from: number; run: number[] }[] = []
   values.forEach((value, index) => {

@@ -29,7 +29,7 @@ export function FleetTabs() {
   return <TabLinks label="Fleet" tabs={tabs} />
 }
 
-/** The frame of an operator page, with the tabs of the fleet. */
+/** An operator page with the fleet tabs. */
 export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
   const { pathname } = useLocation()
   const { name } = fleetPages.find(({ path }) => path === pathname) ?? { name: '' }

@@ -28,7 +28,7 @@ interface Hit {
   to: string | (() => void)
 }
 
-const mostHits = 12
+const maxHits = 12
 
 export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
@@ -54,7 +54,7 @@ function PaletteFinder({ onClose }: { onClose: () => void }) {
   const far = useFound(text.trim(), near)
   const actions = useActions(text.trim())
   const hits = useMemo(
-    () => [...actions, ...ranked([...near, ...far], text.trim().toLowerCase())].slice(0, mostHits),
+    () => [...actions, ...ranked([...near, ...far], text.trim().toLowerCase())].slice(0, maxHits),
     [near, far, actions, text],
   )
   const open = (hit: Hit) => {
@@ -86,7 +86,7 @@ function PaletteFinder({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Sorts equal names first, then names that start with the text, then names and notes that contain it. */
+/** Sorts exact matches first, then names that start with the text, then names and notes that contain it. */
 function ranked(hits: Hit[], wanted: string): Hit[] {
   const rankOf = ({ name, note, key }: Hit) => {
     const own = name.toLowerCase()
@@ -104,7 +104,7 @@ function ranked(hits: Hit[], wanted: string): Hit[] {
 
 const verbs: Record<string, VmAction> = { stop: 'STOP', start: 'START', reset: 'RESET' }
 
-/** Understands "stop train-7": the result opens the page of the VM with the confirmation dialog. */
+/** Recognizes text such as "stop train-7". The result opens the VM's page with its confirmation dialog. */
 function useActions(text: string): Hit[] {
   const projectId = useProjectId()
   const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: projectId !== '' })
@@ -129,19 +129,19 @@ function useActions(text: string): Hit[] {
 function useFound(text: string, near: Hit[]): Hit[] {
   const { caller } = useMe()
   const { organization_id } = useProject()
-  const isAsked = text.length >= 2
+  const isSearching = text.length >= 2
   const tenant = useQuery({
     ...read('organizationSearch', { params: { organization_id }, query: { q: text } }),
-    enabled: isAsked && organization_id !== '',
+    enabled: isSearching && organization_id !== '',
     placeholderData: keepPreviousData,
   })
   const fleet = useQuery({
     ...read('adminSearch', { query: { q: text } }),
-    enabled: isAsked && caller.is_operator,
+    enabled: isSearching && caller.is_operator,
     placeholderData: keepPreviousData,
   })
   return useMemo(() => {
-    if (!isAsked) return []
+    if (!isSearching) return []
     const known = new Set(near.map(({ key }) => key))
     const found = [
       ...(tenant.data?.items ?? []).map((result) => ({ result, isOfFleet: false })),
@@ -163,10 +163,10 @@ function useFound(text: string, near: Hit[]): Hit[] {
         },
       ]
     })
-  }, [isAsked, near, tenant.data, fleet.data, caller.is_operator])
+  }, [isSearching, near, tenant.data, fleet.data, caller.is_operator])
 }
 
-/** Resources that have no page of their own are shown in their list. */
+/** Resources without their own page are shown in their list. */
 const listPaths: Record<
   Exclude<
     SearchResult['resource_type'],
@@ -189,7 +189,7 @@ function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFl
   if (resource_type === 'user') return `/fleet/users/${resource_id}`
   if (isOfFleet && resource_type === 'vm') return `/fleet/vms/${resource_id}`
   if (isOfFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
-  // The fleet has no page for other resources of tenants: their project tells the operator whose they are.
+  // The fleet has no pages for other tenant resources, so link to their project.
   if (isOfFleet) return `/fleet/quotas?project=${project_id}`
   const base = `/projects/${project_id || resource_id}`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
@@ -224,10 +224,10 @@ const projectPages = [...new Map(allPages.map((page) => [page.name, page])).valu
 function useCandidates(): Hit[] {
   const projectId = useProjectId()
   const { caller } = useMe()
-  const isIn = projectId !== ''
-  const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: isIn })
-  const disks = useQuery({ ...readAll('diskList', { project_id: projectId }), enabled: isIn })
-  const groups = useQuery({ ...readAll('instanceGroupList', { project_id: projectId }), enabled: isIn })
+  const hasProject = projectId !== ''
+  const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: hasProject })
+  const disks = useQuery({ ...readAll('diskList', { project_id: projectId }), enabled: hasProject })
+  const groups = useQuery({ ...readAll('instanceGroupList', { project_id: projectId }), enabled: hasProject })
   return useMemo(() => {
     const base = `/projects/${projectId}`
     return [
@@ -254,9 +254,9 @@ function useCandidates(): Hit[] {
         note: `${sizeText(disk.size)} · ${disk.location}`,
         to: `${base}/disks?disk=${disk.id}`,
       })),
-      ...(isIn ? projectPages : []).map(pageHit(base, '')),
+      ...(hasProject ? projectPages : []).map(pageHit(base, '')),
       ...[{ name: 'All projects', path: '/projects' }].map(pageHit('', '')),
       ...(caller.is_operator ? fleetPages : []).map(pageHit('', 'fleet')),
     ]
-  }, [projectId, isIn, vms.data, groups.data, disks.data, caller.is_operator])
+  }, [projectId, hasProject, vms.data, groups.data, disks.data, caller.is_operator])
 }

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** The frame of pages that can be opened without a session. It is not printed. */
+/** The layout of pages that can be opened without a session. Its header is not printed. */
 export function PublicFrame({ aside, children }: { aside: ReactNode; children: ReactNode }) {
   return (
     <div className="min-h-dvh">

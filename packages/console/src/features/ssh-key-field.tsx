@@ -1,10 +1,10 @@
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { TextArea } from '../ui/field.tsx'
 
-/** Removes the line end that a pasted key often has. */
+/** Removes the line break at the end of most pasted keys. */
 export const trimKey = (text: string): string => text.trim()
 
-/** Returns the problem of the key as text; empty if the key is valid or missing. */
+/** Returns what is wrong with the key; empty if the key is valid or missing. */
 export function keyProblem(value: string): string {
   const key = parseSshPublicKey(trimKey(value))
   return key.ok || trimKey(value) === '' ? '' : `The key ${key.problem}.`

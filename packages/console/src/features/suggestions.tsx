@@ -7,7 +7,7 @@ import { Section } from '../ui/page.tsx'
 
 const shownCount = 5
 
-/** What costs money and is not used. Nothing is shown if there is none. */
+/** Lists unused resources that cost money. Renders nothing if there are none. */
 export function Suggestions({ projectId }: { projectId: string }) {
   const found = useQuery({
     ...read('suggestionList', { params: { project_id: projectId } }),

@@ -7,7 +7,7 @@ import { QueueEstimate } from './queue-estimate.tsx'
 
 interface WaitToStartProps {
   vm: Vm
-  /** The refusal of the start. */
+  /** The error of the start request. */
   error: ApiError
   onClose: () => void
 }
@@ -18,7 +18,7 @@ export function WaitToStart({ vm, error, onClose }: WaitToStartProps) {
   const params = { projectId: vm.project_id }
   const wait = useAction({
     run: () => client.capacityRequestCreate({ project_id: vm.project_id }, { start_vm_id: vm.id }),
-    done: () => `${vm.name} waits for ${vm.type}`,
+    done: () => `${vm.name} is waiting for ${vm.type}`,
     invalidates: ['capacityRequestList'],
     showsErrors: true,
   })
@@ -31,8 +31,8 @@ export function WaitToStart({ vm, error, onClose }: WaitToStartProps) {
       {...submitProps(wait, undefined, () => void navigate({ to: '/projects/$projectId/queue', params }))}
     >
       <p className="text-ink-muted">
-        {vm.name} cannot start in {vm.location} now. Wait in the queue: the VM is started when its turn comes.
-        Waiting is free, for at most 7 days.
+        {vm.name} cannot start in {vm.location} now. You can wait in the queue for up to 7 days. The VM starts
+        when its turn comes. Waiting is free.
       </p>
       {error.queue && (
         <p>

@@ -8,13 +8,13 @@ import { Confirm, submitProps } from '../../ui/dialog.tsx'
 
 type VmDisk = Vm['disks'][number]
 
-/** Confirms the detachment of a disk: a running VM loses writes to a disk that is still mounted. */
+/** Asks before a disk is detached, because a running VM loses writes to a disk that is still mounted. */
 export function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onClose: () => void }) {
   const detach = useOperation({
     projectId: vm.project_id,
     run: () => client.vmDetachDisks({ project_id: vm.project_id, vm_id: vm.id }, { detach_disks: [disk.id] }),
     done: () => `Detached ${disk.name}`,
-    failed: () => `Not detached: ${disk.name}`,
+    failed: () => `Could not detach ${disk.name}`,
     invalidates: ['vmGet', 'diskList'],
     showsErrors: true,
   })

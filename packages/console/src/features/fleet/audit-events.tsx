@@ -55,7 +55,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    // Each read is recorded for every tenant that it shows, so the list does not poll.
+    // Each read is recorded in the audit log of every tenant shown, so the list does not poll.
     refetchInterval: false,
   })
   const tenantOf = ({ project_id = '', organization_id = '' }: ListedEvent) =>
@@ -72,7 +72,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
               rows={rows}
               actors={actors}
               isOfFleet
-              // All events of a resource have the same tenant, which its page names.
+              // All events of a resource have the same tenant, which its page already shows.
               tenantOf={resource ? undefined : tenantOf}
               names={names}
               hasAddresses

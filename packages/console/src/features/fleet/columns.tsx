@@ -22,7 +22,7 @@ export const countColumn = <Row,>(
   cell: countOf,
 })
 
-/** A bar that shows a share from 0 to 1, with words. */
+/** A bar that shows a share from 0 to 1, with text. */
 export function ShareBar({ value, tone, words }: { value: number; tone: 'amber' | 'green'; words: string }) {
   return (
     <span className="flex items-center gap-2 max-md:justify-end">

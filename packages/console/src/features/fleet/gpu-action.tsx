@@ -15,7 +15,7 @@ export function GpuAction({ gpu }: { gpu: Gpu }) {
     run: () => client.adminGpuUpdate({ gpu_id: gpu.id }, { state: isQuarantined ? 'free' : 'quarantined' }),
     done: (_, { state }) =>
       state === 'free' ? `Released ${gpu.pci_address}` : `Quarantined ${gpu.pci_address}`,
-    failed: () => `Not changed: ${gpu.pci_address}`,
+    failed: () => `Could not change ${gpu.pci_address}`,
     about: gpu.id,
     invalidates: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
   })

@@ -3,7 +3,7 @@ import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
 import { isOpen, stateWord } from '../../lib/states.ts'
 
-/** A GPU that no VM uses is not free if its host accepts no VMs. */
+/** An unused GPU is `unavailable` if its host accepts no VMs. */
 type CellState = Gpu['state'] | 'unavailable'
 
 export const gpuStyles: Record<CellState, string> = {
@@ -53,13 +53,13 @@ interface CellProps {
 }
 
 function Cell({ gpu, host, state, vm, isDense }: CellProps) {
-  const place = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
+  const position = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
   const holder = vm ? vm.name : gpu.vm_id ? 'a deleted VM' : ''
   return (
     <span
       role="img"
-      aria-label={[stateWord(state), holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
-      data-gpu={place}
+      aria-label={[stateWord(state), holder, vm && tenantOf(vm), position].filter(Boolean).join(', ')}
+      data-gpu={position}
       data-host={host}
       data-state={stateWord(state)}
       data-vm={holder}

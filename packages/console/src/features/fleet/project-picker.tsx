@@ -4,8 +4,8 @@ import { Icon } from '../../ui/icon.tsx'
 
 export type AdminProject = RouteResponse<'adminProjectList'>['items'][number]
 
-/** Longer lists are filtered by typing. */
-const mostShown = 50
+/** Users filter longer lists by typing. */
+const maxShown = 50
 
 export const projectText = (project: AdminProject): string => `${project.organization_name} / ${project.name}`
 
@@ -26,7 +26,7 @@ export function ProjectPicker({
       onValueChange={(project) => project && onChange(project)}
       itemToStringLabel={projectText}
       isItemEqualToValue={(a, b) => a.id === b.id}
-      limit={mostShown}
+      limit={maxShown}
       autoHighlight
     >
       <div className="relative w-96 max-w-full">

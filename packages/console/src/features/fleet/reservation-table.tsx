@@ -5,7 +5,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { countColumn, nameColumn, ShareBar } from './columns.tsx'
 
-/** Lists reservations with the numbers of GPUs that were sold, that are delivered and that are used. */
+/** Lists reservations with their sold, delivered and used GPUs. */
 export function ReservationTable({
   reservations,
   more = [],

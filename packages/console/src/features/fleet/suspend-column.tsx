@@ -20,7 +20,7 @@ interface Suspension<Row> {
   commandsOf: (row: Row) => Commands
 }
 
-/** Returns a column with a button that suspends the row's subject after a confirmation, or restores it. */
+/** Returns a column with a button that suspends (after a confirmation) or restores what the row shows. */
 export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> =>
   actionColumn('110px', (row) => <SuspendButton row={row} {...suspension} />)
 

@@ -15,20 +15,20 @@ interface UserActionsProps {
   onResetLink: (url: string) => void
 }
 
-/** What an operator can do to an account. */
+/** An operator's actions on an account. */
 export function UserActions({ user, onResetLink }: UserActionsProps) {
   const { caller } = useMe()
   const [asked, setAsked] = useState<Question | null>(null)
   const reset = useAction({
     run: () => client.adminUserReset({ user_id: user.id }),
     done: () => '',
-    failed: () => `No reset link created for ${user.email}`,
+    failed: () => `Could not create a reset link for ${user.email}`,
     invalidates: ['adminEventList'],
   })
   const restore = useAction({
     run: () => client.adminUserUpdate({ user_id: user.id }, { suspended: false }),
     done: () => `Restored ${user.email}`,
-    failed: () => `Not restored: ${user.email}`,
+    failed: () => `Could not restore ${user.email}`,
     invalidates: ['adminUserGet', 'adminUserList', 'adminEventList'],
   })
   const isSelf = user.id === caller.id
@@ -42,7 +42,7 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
         Create reset link
       </Button>
       {user.has_totp && <Button onClick={() => setAsked('totp')}>Remove two-factor</Button>}
-      {user.is_operator && <Button onClick={() => setAsked('operator')}>Remove operator right</Button>}
+      {user.is_operator && <Button onClick={() => setAsked('operator')}>Remove operator access</Button>}
       {user.suspended ? (
         <Button isBusy={restore.isPending} onClick={() => restore.mutate()}>
           Restore
@@ -83,20 +83,20 @@ const changes: Record<Question, Change> = {
     run: (user_id) => client.adminUserUpdate({ user_id }, { suspended: true }),
   },
   totp: {
-    title: 'Remove the second factor of',
+    title: 'Remove two-factor authentication of',
     action: 'Remove two-factor',
     words:
       'All sessions of the user will end. The user can then sign in with only the password. Make sure that the request comes from the user.',
-    done: 'Removed the second factor of',
+    done: 'Removed two-factor authentication of',
     cli: 'remove-totp',
     curl: ['DELETE', '/totp'],
     run: (user_id) => client.adminUserTotpDelete({ user_id }),
   },
   operator: {
-    title: 'Remove the operator right of',
-    action: 'Remove operator right',
+    title: 'Remove operator access of',
+    action: 'Remove operator access',
     words: 'The operator keys that this user created will be revoked. Memberships will be kept.',
-    done: 'Removed the operator right of',
+    done: 'Removed operator access of',
     cli: 'unmark',
     curl: ['PATCH', '', { is_operator: false }],
     run: (user_id) => client.adminUserUpdate({ user_id }, { is_operator: false }),

@@ -6,7 +6,7 @@ import { Ago } from '../../ui/time.tsx'
 
 type User = ListItem<'adminUserList'>
 
-/** Links to the page of a user. An invitation has no account yet, and therefore no page. */
+/** Links to a user's page. An invited user has no account yet, and therefore no page. */
 export const UserName = ({ row: { id, email, state } }: { row: User }) =>
   state === 'invited' ? (
     <span className="font-medium">{email}</span>

@@ -5,7 +5,7 @@ import { curlCommand } from '../../lib/shell.ts'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { tenantOf } from './gpu-cells.tsx'
 
-/** Asks before an operator stops or deletes the VM of a tenant. */
+/** Asks for confirmation before an operator stops or deletes a tenant's VM. */
 export function VmQuestion({
   vm,
   what,

@@ -7,7 +7,7 @@ import { Timestamp } from '../../ui/time.tsx'
 
 const verbs: Record<HealthReason['action'], string> = { '': '', RESET: 'Reset', REPLACE: 'Replace' }
 
-/** The faults of the VM's GPUs, each with the action that removes it. */
+/** The faults of the VM's GPUs, each with the action that resolves it. */
 export function HealthReasons({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
   const [, setSearch] = useSearchState()

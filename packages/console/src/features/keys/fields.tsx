@@ -5,11 +5,11 @@ import { SelectField, TextField } from '../../ui/field.tsx'
 
 type KeyRole = AccessKey['role']
 
-/** What the holder of a key with this role may do. Each role includes those above it. */
+/** What a key with this role may do. Each role includes the rights of those above it. */
 const rights: Record<KeyRole, string> = {
-  read: 'See everything in this project. Change nothing.',
+  read: 'View everything in this project, without changing anything.',
   write: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
-  viewer: 'See everything in all projects. Change nothing.',
+  viewer: 'View everything in all projects, without changing anything.',
   member: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
   admin: 'Also manage projects, access keys, webhooks and budgets.',
   owner: 'Also manage members, billing and the organization itself.',
@@ -30,7 +30,7 @@ const expiryText: Record<string, string> = {
 const defaultDays = '90'
 const dayMs = 86_400_000
 
-/** The values of the form of a new key. The defaults give the least rights. */
+/** The form values of a new key. The defaults grant the fewest rights. */
 export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role[]]) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>(roles[0])
@@ -109,7 +109,7 @@ export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<t
         label="Allowed IPs"
         value={from}
         onChange={setFrom}
-        hint="Addresses or CIDR blocks, separated by commas. Empty allows any address."
+        hint="Addresses or CIDR blocks, separated by commas. Leave empty to allow any address."
       />
       <SelectField
         label="Kind"

@@ -32,7 +32,7 @@ export function OrganizationKeys() {
   return (
     <Section
       title="Organization keys"
-      about="For every project of the organization, within their role."
+      about="They work in every project of the organization, within their role."
       actions={
         <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key

@@ -3,7 +3,7 @@ import { SecretDialog } from '../../ui/secret.tsx'
 
 export type CreatedKey = AccessKey & { secret: string }
 
-/** Shows the secret of a new key once, and for a signing key its id. */
+/** Shows the secret of a new key once, and the ID of a signing key. */
 export function KeySecret({
   created,
   title,
@@ -20,7 +20,7 @@ export function KeySecret({
     <SecretDialog
       title={title}
       secret={created.secret}
-      note={isSigning ? `This is the secret key. The access key id is ${created.prefix}.` : note}
+      note={isSigning ? `This is the secret key. The access key ID is ${created.prefix}.` : note}
       ifLost="If you lose it, revoke this key and create another."
       onClose={onClose}
     />

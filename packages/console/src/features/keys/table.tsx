@@ -17,7 +17,7 @@ function Expiry({ iso }: { iso: string }) {
   return Date.parse(iso) > now ? <Until iso={iso} /> : <span className="text-amber-text">expired</span>
 }
 
-/** The name of the key that created a key: only keys of the organization can do that. */
+/** The name of the key that created this key. Only organization keys can create keys. */
 function ParentKey({ id }: { id: string }) {
   const { organization_id } = useProject()
   const parents = useQuery(readAll('organizationKeyList', { organization_id }))

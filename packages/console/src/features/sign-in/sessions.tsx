@@ -19,7 +19,7 @@ export function Sessions() {
   const end = useAction({
     run: (session_id: string) => client.authSessionDelete({ session_id }),
     done: () => 'Session ended',
-    failed: () => 'Session not ended',
+    failed: () => 'Could not end the session',
     invalidates: ['authSessionList'],
   })
   return (

@@ -60,7 +60,7 @@ export function TwoFactor() {
         {uri && (
           <div className="flex flex-col gap-2">
             <p>Scan this code with an authenticator app:</p>
-            <QrCode text={uri} label="QR code of the key that is shown below" />
+            <QrCode text={uri} label="QR code for the key below" />
             <p>
               Or{' '}
               <a href={uri} className="link">
