@@ -1,9 +1,9 @@
 import { useSyncExternalStore } from 'react'
 
-/** The clock of a local service in dev mode, as it was at `readAt` by the browser's clock. */
+/** The clock of a local service in dev mode, as read at `readAt` by the browser's clock. */
 interface ServiceClock {
   now: string
-  /** How fast it runs: 0 if it is frozen. */
+  /** The speed relative to real time; 0 if the clock is frozen. */
   rate: number
   readAt: number
 }
@@ -25,7 +25,7 @@ function update() {
   for (const each of listeners) each()
 }
 
-/** From now on, ages and elapsed times follow the clock of the service. */
+/** Makes ages and elapsed times follow the service's clock. */
 export function followServiceClock(clock: ServiceClock) {
   service = clock
   update()

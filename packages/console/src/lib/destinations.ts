@@ -3,7 +3,7 @@ export interface PageName {
   path: string
 }
 
-/** The project pages that the keyboard opens: `g`, then one of these keys. */
+/** The project pages that open with keyboard shortcuts: `g`, then one of these keys. */
 export const destinations: Record<string, PageName> = {
   o: { name: 'Overview', path: '' },
   v: { name: 'VMs', path: '/vms' },
@@ -45,7 +45,7 @@ export const settingsPages: PageName[] = [
   { name: 'Organization', path: '/settings/organization' },
   { name: 'Reservations', path: '/settings/reservations' },
 ]
-/** The tabs of the fleet, outside of projects. */
+/** The fleet tabs, which do not belong to a project. */
 export const fleetPages: PageName[] = [
   { name: 'Map', path: '/fleet' },
   { name: 'VMs', path: '/fleet/vms' },

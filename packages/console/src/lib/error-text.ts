@@ -12,7 +12,7 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   unexpected_answer: 'A proxy may have responded, or the server may run a different version.',
 }
 
-/** The page repeats a failed read by itself, but never a change. */
+/** The page retries failed reads automatically, but never changes. */
 const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, string>>> = {
   read: {
     unavailable: 'The page retries automatically.',
@@ -42,7 +42,7 @@ const finalCodes: ApiErrorCode[] = [
 export const isWorthRetrying = (error: Error): boolean =>
   isApiError(error) && !finalCodes.includes(error.code)
 
-/** Replaces messages of the API that are written for programs. */
+/** Replaces API messages that are written for programs. */
 const rewording: Partial<Record<ApiErrorCode, string>> = {
   payment_method_required: 'The organization has no valid payment method.',
 }
@@ -59,9 +59,9 @@ export function errorText(error: Error, call: 'read' | 'change'): ErrorText {
   const fields = error.details
     .map(({ field, message }) => `${field.replace(/^\//, '')} ${message}`)
     .join('; ')
-  const isSaid = fields === '' || error.message.includes(error.details[0]?.message ?? '')
+  const hasFields = fields === '' || error.message.includes(error.details[0]?.message ?? '')
   return {
-    message: rewording[error.code] ?? (isSaid ? error.message : `${error.message} (${fields})`),
+    message: rewording[error.code] ?? (hasFields ? error.message : `${error.message} (${fields})`),
     advice: advice[error.code] ?? adviceByCall[call][error.code] ?? '',
     requestId: error.requestId,
   }

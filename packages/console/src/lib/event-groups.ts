@@ -18,9 +18,9 @@ export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[]
     const group = byOperation.get(operation)
     if (operation && group) group.push(event)
     else {
-      const begun = [event]
-      groups.push(begun)
-      if (operation) byOperation.set(operation, begun)
+      const newGroup = [event]
+      groups.push(newGroup)
+      if (operation) byOperation.set(operation, newGroup)
     }
   }
   return groups.map((events) => ({

@@ -14,21 +14,25 @@ type RuleParts = Pick<
 >
 type Endpoint = Partial<FirewallEndpoint>
 
-/** Returns a rule as text: "Allow tcp 22 from anywhere to every VM". `nameOf` names a VM, subnet or network. */
+/** Returns a rule as text, such as "Allow tcp 22 from anywhere to every VM". */
 export function ruleText(rule: RuleParts, nameOf: (id: string) => string): string {
-  const isIn = rule.direction === 'ingress'
+  const isInbound = rule.direction === 'ingress'
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
   const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
   const protocols = rule.protocols.length === 3 && !ports ? 'everything' : `${list(rule.protocols)}${ports}`
   const far = (id: string) => (id === rule.vpc_network_id ? 'the network' : nameOf(id))
   const near = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
-  const from = isIn ? place(rule.sources, far, 'anywhere') : place(rule.sources, near, 'every VM')
-  const to = isIn ? place(rule.destinations, near, 'every VM') : place(rule.destinations, far, 'anywhere')
+  const from = isInbound
+    ? endpointsText(rule.sources, far, 'anywhere')
+    : endpointsText(rule.sources, near, 'every VM')
+  const to = isInbound
+    ? endpointsText(rule.destinations, near, 'every VM')
+    : endpointsText(rule.destinations, far, 'anywhere')
   const sourcePorts = rule.source_ports?.length ? `, source port ${list(rule.source_ports)}` : ''
   return `${verb} ${protocols || '…'} from ${from} to ${to}${sourcePorts}`
 }
 
-function place(endpoints: Endpoint[], nameOf: (id: string) => string, all: string): string {
+function endpointsText(endpoints: Endpoint[], nameOf: (id: string) => string, all: string): string {
   const words = endpoints.map(({ cidr, resource_id }) =>
     resource_id ? nameOf(resource_id) : cidr === anywhere ? all : cidr || '…',
   )

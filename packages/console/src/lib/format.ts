@@ -30,7 +30,7 @@ export const timeZone: string =
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
-/** Returns only the largest unit, except that less than 10 hours also have minutes. */
+/** Returns only the largest unit; below 10 hours, also the minutes. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -79,7 +79,7 @@ export function quantity(value: number, unit: string): string {
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
-/** Bytes in GiB, as they are billed; nothing while a copy is made. */
+/** Bytes in GiB, as they are billed; a dash while the copy is being created. */
 export const storedText = (bytes: number): string =>
   bytes === 0 ? '–' : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 
@@ -106,7 +106,7 @@ export const quotaLabel = (name: string): string => {
     reserved_addresses: 'Reserved addresses',
     custom_images: 'Custom images',
     snapshots: 'Snapshots',
-    captured_gib: 'Copied data (GiB)',
+    captured_gib: 'Snapshot and image data (GiB)',
     members: 'Members',
     webhooks: 'Webhooks',
   }
@@ -151,7 +151,7 @@ export const eventTypeText = (type: string): string =>
     .replace(/^(Vm|Ssh|Gpu)\b/, (word) => word.toUpperCase())
     .replace(' os disk', ' OS disk')
 
-/** The console says "group" and "template". */
+/** The console says "group" and "template" for instance groups and templates. */
 const shortType = (type: string): string => type.replace(/^instance_/, '')
 
 export const resourceText = (type: string): string =>

@@ -2,7 +2,7 @@ import { parseSshDestination } from '@slipway/contract/names'
 import type { Disk, Vm } from '@slipway/sdk'
 import { shellQuote } from './shell.ts'
 
-/** The prefix of the serial number depends on the engine: Incus adds one. */
+/** Matches only the end of the serial number, because Incus adds a prefix. */
 const findDevice = (serialNumber: string): string =>
   `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serialNumber}$/ {print $1}')`
 
@@ -10,15 +10,15 @@ type AttachedDisk = Pick<Vm['disks'][number], 'name' | 'type' | 'serial_number' 
 
 /** Returns the commands that mount an attached disk in the VM. They format the disk only if it is empty. */
 export function mountCommands({ name, type, serial_number, mode }: AttachedDisk): string {
-  const place = `/mnt/${name}`
+  const mountPoint = `/mnt/${name}`
   const options = mode === 'read-only' ? '-o ro ' : ''
   if (type === ('shared-volume' satisfies Disk['type']))
-    return `sudo mkdir -p ${place}\nsudo mount -t virtiofs ${options}${serial_number} ${place}`
+    return `sudo mkdir -p ${mountPoint}\nsudo mount -t virtiofs ${options}${serial_number} ${mountPoint}`
   return [
     findDevice(serial_number),
     ...(mode === 'read-only' ? [] : ['sudo blkid "$disk" || sudo mkfs.ext4 "$disk"']),
-    `sudo mkdir -p ${place}`,
-    `sudo mount ${options}"$disk" ${place}`,
+    `sudo mkdir -p ${mountPoint}`,
+    `sudo mount ${options}"$disk" ${mountPoint}`,
   ].join('\n')
 }
 
@@ -33,13 +33,13 @@ export function unmountCommands({ type, serial_number }: AttachedDisk): string {
 export const growCommands = ({ serial_number }: Pick<Disk, 'serial_number'>): string =>
   `${findDevice(serial_number)}\nsudo resize2fs "$disk"`
 
-/** Returns where the guest shows an attached disk. */
+/** Returns the device of an attached disk in the guest. */
 export const guestDevice = ({ type, serial_number }: AttachedDisk): string =>
   type === ('shared-volume' satisfies Disk['type'])
     ? `virtiofs tag ${serial_number}`
     : `/dev/disk/by-id/*${serial_number}`
 
-/** Returns connection commands for the user's terminal by title; empty if the VM has no SSH. */
+/** Returns titled connection commands for the user's terminal; empty if the VM has no SSH. */
 export function sshCommands({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
   const destination = parseSshDestination(ssh_destination)
   if (!destination) return []

@@ -17,11 +17,11 @@ export function parseLabels(text: string): { labels: Labels; problem: string } {
   for (const part of parts) {
     const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(part) ?? []
     if (!isLabelKey(key))
-      return { labels, problem: `${part}: keys can contain lower-case letters, digits, ., _, / and -.` }
+      return { labels, problem: `${part}: keys can contain lowercase letters, digits, ., _, / and -.` }
     if (!isLabelValue(value))
       return { labels, problem: `${part}: values can contain letters, digits, ., _ and -.` }
     labels[key] = value
   }
   const isTooMany = Object.keys(labels).length > maxLabels
-  return { labels, problem: isTooMany ? `At most ${maxLabels} labels.` : '' }
+  return { labels, problem: isTooMany ? `Enter at most ${maxLabels} labels.` : '' }
 }

@@ -1,6 +1,6 @@
 import { isResourceName, resourceNameHint } from '@slipway/contract/names'
 
-const qualities = [
+const adjectives = [
   'amber',
   'brisk',
   'calm',
@@ -14,7 +14,7 @@ const qualities = [
   'mild',
   'swift',
 ]
-const things = [
+const nouns = [
   'anchor',
   'bow',
   'cutter',
@@ -33,8 +33,8 @@ const pick = (words: string[]) => words[Math.floor(Math.random() * words.length)
 
 /** Suggests a name for a new VM. */
 export const suggestName = (): string =>
-  `${pick(qualities)}-${pick(things)}-${Math.floor(Math.random() * 90) + 10}`
+  `${pick(adjectives)}-${pick(nouns)}-${Math.floor(Math.random() * 90) + 10}`
 
-/** Returns the problem of a resource name; empty if it is valid. The server validates it again. */
+/** Returns what is wrong with a resource name; empty if it is valid. The server validates it again. */
 export const nameProblem = (name: string): string =>
   name === '' || isResourceName(name) ? '' : resourceNameHint

@@ -1,4 +1,4 @@
-/** The commands that do the same as a page or a form. */
+/** The commands that are equivalent to a page or a form. */
 export interface Commands {
   cli: string
   curl: string
@@ -19,7 +19,7 @@ export function curlCommand(method: string, path: string, body?: object): string
   return lines.join('\n')
 }
 
-/** Scripts often contain secrets, so commands name files instead. */
+/** Scripts often contain secrets, so commands refer to files instead. */
 export const scriptFiles: Record<string, string> = {
   startup_script: 'start.sh',
   shutdown_script: 'stop.sh',
@@ -42,7 +42,7 @@ function bodyArgument(body: object): string {
 export const shellQuote = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** Returns a resource of the Terraform provider, whose arguments have the names of the API. */
+/** Returns a Terraform resource block. Its arguments have the same names as in the API. */
 export function terraformResource(kind: string, body: object): string {
   const members = Object.entries(body).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...members.map(([name]) => name.length))
@@ -63,7 +63,7 @@ function terraformValue(value: unknown): string {
     )
     return `{ ${members.join(', ')} }`
   }
-  // In strings of Terraform, these sequences begin a template.
+  // In Terraform strings, these sequences start a template.
   return JSON.stringify(value).replaceAll(/[$%]\{/g, (opening) => opening[0] + opening)
 }
 
@@ -86,13 +86,13 @@ const commandsAt = (
   ...(terraform && body && { terraform: terraformResource(terraform, body) }),
 })
 
-/** Returns the commands that do the same as a form of a project. */
+/** Returns the commands that are equivalent to a project form. */
 export const shownAs = (projectId: string, request: ShownRequest): Commands =>
   commandsAt(`/v0.1/projects/${projectId}`, request)
 
-/** Returns the commands that do the same as a form of an organization. */
+/** Returns the commands that are equivalent to an organization form. */
 export const shownForOrganization = (organizationId: string, request: ShownRequest): Commands =>
   commandsAt(`/v0.1/organizations/${organizationId}`, request)
 
-/** Returns the commands that do the same as a form of an operator. */
+/** Returns the commands that are equivalent to an operator form. */
 export const shownForOperator = (request: ShownRequest): Commands => commandsAt('/v0.1/admin', request)

@@ -2,7 +2,7 @@ export interface Toast {
   id: string
   title: string
   error?: Error
-  /** The id of the changed resource. */
+  /** The ID of the changed resource. */
   about?: string | undefined
   /** Repeats the failed action. */
   retry?: (() => Promise<void>) | undefined
@@ -30,15 +30,15 @@ export const toastStore = {
 
 /**
  * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the same action
- * fails again, or the action succeeds; `settles` is then the title of the failure.
+ * fails again, or the action succeeds. A success passes the failure's title in `settles`.
  */
 export function showToast({ settles, ...toast }: Omit<Toast, 'id'> & { settles?: string }): void {
   lastId += 1
   const settled = toast.error ? toast.title : settles
-  const stillTrue = toasts.filter(({ title, about, error }) =>
+  const remaining = toasts.filter(({ title, about, error }) =>
     error ? title !== settled : !about || about !== toast.about,
   )
-  set([...stillTrue, { ...toast, id: `toast-${lastId}` }])
+  set([...remaining, { ...toast, id: `toast-${lastId}` }])
 }
 
 export function removeToast(id: string): void {

@@ -12,7 +12,7 @@ export const ttlChoices = ttlChoicesHours.map((hours) => ({
   label: hours < 24 ? plural(hours, 'hour') : plural(hours / 24, 'day'),
 }))
 
-/** Returns the choices, together with the value of a request that was not made here. */
+/** Returns the choices, and the given value if it is not one of them. */
 export const ttlChoicesWith = (hours: string) =>
   hours === '' || ttlChoices.some(({ value }) => value === hours)
     ? ttlChoices

@@ -54,7 +54,7 @@ export function Button({
 }: ButtonProps) {
   const isOff = Boolean(reason) || isBusy
   return (
-    // Every button has a hint: adding one together with the reason would recreate the button and lose the focus.
+    // Every button has a hint, because adding one later would recreate the button and lose the focus.
     <Hint text={reason} opensOnPress>
       <button
         type="button"

@@ -7,7 +7,7 @@ import { CopyButton } from './copy.tsx'
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
 
-/** The commands that do the same as the page. */
+/** The commands that are equivalent to a page. */
 export const CommandLines = ({ cli, curl, terraform = '' }: Commands) => (
   <CommandTabs
     label="Command line"
@@ -19,7 +19,7 @@ export const CommandLines = ({ cli, curl, terraform = '' }: Commands) => (
   />
 )
 
-/** The commands that do the same as a dialog, shown on demand. */
+/** The commands that are equivalent to a dialog, shown on demand. */
 export const ShowAs = ({ commands }: { commands: Commands }) => (
   <details className="mt-4 text-sm">
     <summary className="cursor-pointer text-ink-muted hover:text-ink">

@@ -60,7 +60,7 @@ interface FormDialogProps extends DialogProps {
   kind?: 'primary' | 'danger'
   /** The text of the button that closes the dialog. */
   dismiss?: string
-  /** The commands that do the same, shown on demand. They must not contain a secret. */
+  /** Equivalent commands, shown on demand. They must not contain a secret. */
   commands?: Commands | undefined
 }
 
@@ -80,7 +80,7 @@ export function FormDialog({
   const cancel = useRef<HTMLButtonElement>(null)
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    // In React, the event would also reach the form of the page that contains the dialog.
+    // React would also pass the event to the form of the page that contains the dialog.
     event.stopPropagation()
     if (!reason && !isBusy) onSubmit()
   }
@@ -95,7 +95,7 @@ export function FormDialog({
             <ErrorNote error={error} />
           </div>
         )}
-        {/* On a phone the form can be longer than the screen, so its buttons are sticky. */}
+        {/* On a phone, the form can be longer than the screen, so its buttons are sticky. */}
         <div className="mt-5 flex justify-end gap-2 max-md:sticky max-md:-bottom-4 max-md:-mx-5 max-md:-mb-5 max-md:rounded-b-md max-md:border-t max-md:border-line max-md:bg-surface max-md:px-5 max-md:py-3">
           <Button ref={cancel} onClick={dialog.onClose}>
             {dismiss}

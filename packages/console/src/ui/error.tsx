@@ -26,7 +26,7 @@ function RequestId({ id }: { id: string }) {
 interface ErrorNoteProps {
   error: Error
   action?: ReactNode
-  /** The page repeats reads, but never a change. */
+  /** True for reads, which the page retries. Changes are never retried. */
   isRead?: boolean
 }
 

@@ -36,7 +36,7 @@ export function Finder<Hit>(props: FinderProps<Hit>) {
       <div className="flex items-center gap-2 border-b border-line px-3">
         <Icon name="search" size={16} className="shrink-0 text-ink-muted" />
         <input
-          // biome-ignore lint/a11y/noAutofocus: opened to type into
+          // biome-ignore lint/a11y/noAutofocus: users open it to type
           autoFocus
           role="combobox"
           aria-label={label}

@@ -20,7 +20,7 @@ export function Icon({
       viewBox="0 0 24 24"
       {...(props['aria-label'] ? { role: 'img' } : { 'aria-hidden': true })}
       {...props}
-      // biome-ignore lint/security/noDangerouslySetInnerHtml: the shapes are constants of the build
+      // biome-ignore lint/security/noDangerouslySetInnerHtml: the shapes are build-time constants
       dangerouslySetInnerHTML={{ __html: iconShapes[name] }}
     />
   )

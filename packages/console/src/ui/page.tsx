@@ -23,7 +23,7 @@ interface PageProps {
   /** Shown next to the title. */
   aside?: ReactNode
   actions?: ReactNode
-  /** Why some actions are disabled. Shown as text, because users do not hover over disabled buttons. */
+  /** Why some actions are disabled. Shown as text, because users may not hover over disabled buttons. */
   reasons?: (string | undefined)[]
   /** Uses the full width, for tables. */
   isWide?: boolean
@@ -160,7 +160,7 @@ export function Skeleton({ rows = 6, className = '' }: { rows?: number; classNam
   )
 }
 
-/** A meter of the used part of a limit. */
+/** A meter that shows how much of a limit is used. */
 export function UsageBar({
   label,
   used,
@@ -183,7 +183,7 @@ export function UsageBar({
           {unit && ` ${unit}`}
         </span>
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> in their own way */}
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers style <meter> differently */}
       <div
         role="meter"
         aria-label={label}

@@ -17,7 +17,7 @@ type PlotOptions = Pick<uPlot.Options, 'scales' | 'series'> & {
   onPoint: (index: number | null) => void
 }
 
-/** The value of a variable of the current theme. */
+/** Returns a color of the current theme. */
 export const themeColour = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)
 

@@ -15,7 +15,7 @@ export function SecretDialog({
   title: string
   secret: string
   note: string
-  /** Explains how to get another one. */
+  /** Explains how to get another secret. */
   ifLost: string
   onClose: () => void
 }) {

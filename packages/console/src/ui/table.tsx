@@ -7,9 +7,9 @@ import { useScrollEdges } from './columns/scroll-edges.ts'
 
 export interface Column<Row> {
   key: string
-  /** Empty above buttons, where screen readers read "Actions". */
+  /** Empty for the buttons, whose header screen readers announce as "Actions". */
   title: string
-  /** Cards omit a column that returns null, false or an empty string. */
+  /** Cards omit a column whose cell is null, false or an empty string. */
   cell: (row: Row) => ReactNode
   /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
@@ -50,7 +50,7 @@ const boxPx = 36
 /** Shorter tables render all rows, so that the browser's search finds them. */
 const virtualFrom = 200
 
-/** A table for up to ten thousand rows. On narrow screens each row is a card. */
+/** A table for up to ten thousand rows. On narrow screens, each row is a card. */
 export function Table<Row>({ empty, ...props }: TableProps<Row>) {
   const { rows, columns, sort = '' } = props
   const sorted = useMemo(() => sortedBy(rows, columns, sort), [rows, columns, sort])
@@ -71,7 +71,7 @@ function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[]
     .map(({ row }) => row)
 }
 
-/** Cycles through both directions and unsorted. Numbers begin with the largest, such as the highest cost. */
+/** Cycles through both directions and unsorted. Numeric columns start with the largest value. */
 function nextSort<Row>({ key, align }: Column<Row>, sort: string): string {
   const [first, second] = align === 'right' ? [`-${key}`, key] : [key, `-${key}`]
   return sort === first ? second : sort === second ? '' : first
@@ -91,7 +91,7 @@ function Rows<Row>(props: TableProps<Row>) {
     overscan: 12,
   })
   // The measured heights of rows are wrong for cards, and vice versa.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the look changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the layout changes
   useLayoutEffect(() => {
     virtual.measure()
     for (const row of virtual.elementsCache.values()) virtual.measureElement(row)

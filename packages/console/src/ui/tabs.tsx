@@ -13,11 +13,11 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   const { pathname } = useLocation()
   const nav = useRef<HTMLElement>(null)
   useScrollEdges(nav)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the page changes
   useEffect(() => {
     const row = nav.current
     if (!row) return
-    // On narrow screens the row scrolls; keep the current tab visible.
+    // On narrow screens, the row scrolls; keep the current tab visible.
     const observer = new ResizeObserver(() =>
       row.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
     )

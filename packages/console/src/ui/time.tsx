@@ -1,7 +1,7 @@
 import { useNow } from '../lib/clock.ts'
 import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
 
-/** A point in local time, with UTC on hover. */
+/** A time in the local time zone, with UTC on hover. */
 export function Timestamp({
   iso,
   empty = '–',

@@ -13,7 +13,7 @@ const undoMs = 10_000
 const edgePx = 32
 
 /** Sets the padding at the end of pages and dialogs, so that content under a toast can be scrolled into view. */
-function giveSpace(viewport: HTMLElement | null) {
+function reserveSpace(viewport: HTMLElement | null) {
   if (!viewport) return
   const observer = new ResizeObserver(() => {
     const height = viewport.offsetHeight
@@ -23,13 +23,13 @@ function giveSpace(viewport: HTMLElement | null) {
   return () => observer.disconnect()
 }
 
-/** Notifications in a corner of the page. Failures stay until the user closes them or they are settled. */
+/** Notifications in a corner of the page. Failures stay until the user closes them or they are resolved. */
 export function Toasts() {
   return (
     <Toast.Provider limit={4}>
       <Toast.Portal>
         <Toast.Viewport
-          ref={giveSpace}
+          ref={reserveSpace}
           className="fixed right-4 bottom-4 z-60 flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2"
         >
           <List />
@@ -109,12 +109,12 @@ function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
   const { toasts, add, close } = Toast.useToastManager<Pick<StoredToast, 'error' | 'retry' | 'undo'>>()
   useEffect(() => {
-    const isStored = new Set(stored.map(({ id }) => id))
+    const storedIds = new Set(stored.map(({ id }) => id))
     for (const { id, transitionStatus } of toasts)
-      if (!isStored.has(id) && transitionStatus !== 'ending') close(id)
-    const isShown = new Set(toasts.map(({ id }) => id))
+      if (!storedIds.has(id) && transitionStatus !== 'ending') close(id)
+    const shownIds = new Set(toasts.map(({ id }) => id))
     for (const { id, title, error, retry, undo } of stored) {
-      if (isShown.has(id)) continue
+      if (shownIds.has(id)) continue
       add({
         id,
         title,

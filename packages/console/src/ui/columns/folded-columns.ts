@@ -6,24 +6,24 @@ interface FoldableColumn {
 }
 
 /** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
-const leastPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
+const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
 /** Splits the columns into those that fit and those that are folded below the row; the last ones are folded first. */
 export function useFolding<Column extends FoldableColumn>(
   frame: RefObject<HTMLElement | null>,
   columns: Column[],
-  besidesPx: number,
+  extraPx: number,
 ): { shown: Column[]; folded: Column[] } {
   const [foldedCount, setFoldedCount] = useState(0)
   useLayoutEffect(() => {
     const element = frame.current
     if (!element) return
     const fit = () => {
-      let neededPx = columns.reduce((sum, { width }) => sum + leastPx(width), besidesPx)
+      let neededPx = columns.reduce((sum, { width }) => sum + minPx(width), extraPx)
       let count = 0
       for (const { width } of columns.filter(({ isFoldable }) => isFoldable).reverse()) {
         if (neededPx <= element.clientWidth) break
-        neededPx -= leastPx(width)
+        neededPx -= minPx(width)
         count += 1
       }
       setFoldedCount(count)
@@ -32,7 +32,7 @@ export function useFolding<Column extends FoldableColumn>(
     const observer = new ResizeObserver(fit)
     observer.observe(element)
     return () => observer.disconnect()
-  }, [frame, columns, besidesPx])
+  }, [frame, columns, extraPx])
   return useMemo(() => {
     const foldable = columns.filter(({ isFoldable }) => isFoldable)
     const folded = foldable.slice(foldable.length - Math.min(foldedCount, foldable.length))
