@@ -8,13 +8,13 @@ interface ActionOptions<Input, Result> {
   run: (input: Input) => Promise<Result>
   /** Returns the text of the success toast, such as "Stopped train-7"; empty for no toast. */
   done: (input: Input, result: Result) => string
-  /** The id of the changed resource. A newer toast about the same resource replaces the older one. */
+  /** The ID of the changed resource. A newer toast about the same resource replaces the older one. */
   about?: string
   /** The routes whose data is refetched afterwards. */
   invalidates?: RouteId[]
   /** True if the form shows errors itself, so that there is no error toast. */
   showsErrors?: boolean
-  /** Returns the title of the failure toast, such as "Not stopped: train-7". The toast then offers to try again. */
+  /** Returns the title of the failure toast, such as "Could not stop train-7". The toast offers a retry. */
   failed?: (input: Input) => string
   /** Returns a call that restores the state before the change, or undefined if there is none. The toast offers it. */
   undo?: (input: Input, result: Result) => (() => Promise<unknown>) | undefined
@@ -56,7 +56,7 @@ async function undoChange(
   restore: () => Promise<unknown>,
   invalidates: RouteId[] | undefined,
 ): Promise<void> {
-  const failed = `Not undone: ${title}`
+  const failed = `Could not undo: ${title}`
   try {
     await restore()
     await invalidate(invalidates)
@@ -79,7 +79,7 @@ export function useOperation<Input>(
     showsError?: (error: Error) => boolean
   },
 ) {
-  /** Waits for the end. A failure is reported by a toast even if a form shows errors: the form is closed by then. */
+  /** Waits for the operation. A failure always gets a toast, because the form is closed by then. */
   const report = async (started: Started | Promise<Started>, input: Input): Promise<void> => {
     const failed = options.failed(input)
     try {

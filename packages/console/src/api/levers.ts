@@ -13,7 +13,7 @@ export const levers = createLevers({
 })
 type Clock = Awaited<ReturnType<typeof levers.clock.get>>
 
-/** Programs use the levers too, and no event notifies the console, so it polls. */
+/** Other clients can use the levers without notifying the console, so it polls. */
 const refetchInterval = 5_000
 
 export const clockQuery = queryOptions({
@@ -28,7 +28,7 @@ export const faultsQuery = queryOptions({
   refetchInterval,
 })
 
-/** Uses a lever that changes the clock. Afterwards every read may be stale. */
+/** Uses a lever that changes the clock. Afterwards, all data may be stale. */
 export const useClockLever = () =>
   useAction<() => Promise<Clock>>({
     run: async (move) => {

@@ -101,7 +101,7 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
       for await (const event of stream) add(event)
     } catch (error) {
       if (signal.aborted) return
-      // A refusal can end (payment method, rights), but rarely soon. The page polls in the meantime.
+      // The cause of a refusal (payment method, rights) is rarely fixed soon. The page polls in the meantime.
       const isRefused = isApiError(error) && error.status >= 400 && error.status < 500
       setState(isRefused ? 'refused' : 'reconnecting')
       await new Promise((resolve) => setTimeout(resolve, isRefused ? 15_000 : 1_000))
@@ -164,8 +164,8 @@ async function updateList(id: 'vmList' | 'diskList', projectId: string, ids: str
   const lists = queryClient.getQueryCache().findAll({ queryKey: [id] })
   if (lists.length === 0) return
   // A running fetch of the list may be older than these events and would overwrite them, so wait for it.
-  const underWay = lists.filter(({ state }) => state.fetchStatus === 'fetching')
-  await Promise.allSettled(underWay.map(({ promise }) => promise))
+  const running = lists.filter(({ state }) => state.fetchStatus === 'fetching')
+  await Promise.allSettled(running.map(({ promise }) => promise))
   if (ids.length > 200) {
     await queryClient.invalidateQueries({ queryKey: [id] })
     return

@@ -6,8 +6,8 @@ import { useQuery } from './use-query.ts'
 
 const rarelyChangesMs = 60_000
 
-/** Returns the names of a project's resources by id. Until `areAllRead`, a missing name does not mean a deleted resource. */
-function useNames(projectId: string): { names: Map<string, string>; areAllRead: boolean } {
+/** Returns the names of a project's resources by ID. Names can be missing until `areAllLoaded`. */
+function useNames(projectId: string): { names: Map<string, string>; areAllLoaded: boolean } {
   const target = { project_id: projectId }
   const enabled = projectId !== ''
   const vms = useQuery({ ...readAll('vmList', target), enabled })
@@ -20,12 +20,12 @@ function useNames(projectId: string): { names: Map<string, string>; areAllRead: 
     const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data, groups.data]
     return {
       names: new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name]))),
-      areAllRead: lists.every((list) => list !== undefined),
+      areAllLoaded: lists.every((list) => list !== undefined),
     }
   }, [vms.data, disks.data, rules.data, subnets.data, networks.data, groups.data])
 }
 
-/** Returns the names of a project's resources, by id. */
+/** Returns the names of a project's resources by ID. */
 export const useResourceNames = (projectId: string): Map<string, string> => useNames(projectId).names
 
 /** Returns display names by the `actor` of an event: the name of an access key or the e-mail of a user. */
@@ -54,11 +54,11 @@ export function useActorNames(project: Project): Map<string, string> {
   )
 }
 
-/** Returns a function that names the resource that a firewall rule or a disk refers to. */
+/** Returns a function that returns the name of a resource that a firewall rule or a disk refers to. */
 export function useEndpointNames(projectId: string): (id: string) => string {
-  const { names, areAllRead } = useNames(projectId)
+  const { names, areAllLoaded } = useNames(projectId)
   return useCallback(
-    (id) => names.get(id) ?? (areAllRead ? `deleted resource (…${shortId(id)})` : '…'),
-    [names, areAllRead],
+    (id) => names.get(id) ?? (areAllLoaded ? `deleted resource (…${shortId(id)})` : '…'),
+    [names, areAllLoaded],
   )
 }

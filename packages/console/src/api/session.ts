@@ -40,7 +40,7 @@ export const session = {
   isOpen: () => access.token !== '',
 
   async signIn(credentials: SignIn): Promise<void> {
-    await ask('POST', credentials)
+    await requestToken('POST', credentials)
     isOver = false
   },
 
@@ -59,7 +59,7 @@ export const session = {
 
 async function refresh(): Promise<string> {
   try {
-    return await ask('POST')
+    return await requestToken('POST')
   } catch (error) {
     const wasOpen = access.token !== ''
     if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end('over')
@@ -76,10 +76,10 @@ export function end(how: End): void {
 const overError = () =>
   new ApiError({ code: 'unauthenticated', message: 'Your session has ended.', status: 401 })
 
-async function ask(method: string, body?: SignIn): Promise<string> {
+async function requestToken(method: string, body?: SignIn): Promise<string> {
   const response = await send(method, body)
-  const answer = (await response.json()) as { access_token: string; expires_in: number }
-  access = { token: answer.access_token, expiresAt: Date.now() + answer.expires_in * 1000 }
+  const result = (await response.json()) as { access_token: string; expires_in: number }
+  access = { token: result.access_token, expiresAt: Date.now() + result.expires_in * 1000 }
   return access.token
 }
 
@@ -98,13 +98,13 @@ async function send(method: string, body?: SignIn): Promise<Response> {
     })
   }
   if (response.ok) return response
-  const answer = (await response.json().catch(() => ({}))) as Partial<ApiErrorBody>
+  const result = (await response.json().catch(() => ({}))) as Partial<ApiErrorBody>
   throw new ApiError({
-    code: answer.code ?? 'unexpected_answer',
-    message: answer.message ?? `Slipway responded with status ${response.status}.`,
+    code: result.code ?? 'unexpected_answer',
+    message: result.message ?? `Slipway responded with status ${response.status}.`,
     status: response.status,
-    requestId: answer.request_id ?? response.headers.get('x-request-id') ?? '',
-    details: Array.isArray(answer.details) ? answer.details : [],
-    needsTotp: answer.error_description === 'totp_required',
+    requestId: result.request_id ?? response.headers.get('x-request-id') ?? '',
+    details: Array.isArray(result.details) ? result.details : [],
+    needsTotp: result.error_description === 'totp_required',
   })
 }

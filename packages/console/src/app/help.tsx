@@ -31,8 +31,8 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       </dl>
       <h3 className="mt-4 mb-1 font-medium">Status</h3>
       <p className="text-ink-muted">
-        {isLost ? 'The service does not respond.' : 'The service responds.'} Times are shown in {timeZone},
-        with UTC when you point at them. Alerts about your resources are in the bell.
+        {isLost ? 'Slipway is not responding.' : 'Slipway is responding normally.'} Times are shown in{' '}
+        {timeZone}, with UTC on hover. Alerts about your resources are under the bell icon.
       </p>
       <h3 className="mt-4 mb-1 font-medium">API</h3>
       <p className="text-ink-muted">

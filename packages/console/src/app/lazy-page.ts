@@ -11,9 +11,9 @@ export const lazyPage = <Name extends string>(
 ): AsyncRouteComponent<unknown> => lazyRouteComponent(() => loadWhenReachable(load), name)
 
 /**
- * After a failed import the library reloads the document, because a new version of the console may have replaced the
- * file. While the service is unreachable, a reload would end in the browser's error page, so the import is retried and
- * the previous page stays visible below a note.
+ * After a failed import, the library reloads the document, because a new console version may have replaced
+ * the file. While the service is unreachable, a reload would end in the browser's error page, so the import
+ * is retried and the previous page stays visible with a banner.
  */
 async function loadWhenReachable<Module>(load: () => Promise<Module>): Promise<Module> {
   for (;;) {

@@ -13,7 +13,7 @@ import { Icon } from '../ui/icon.tsx'
 import { Page, PageTitleContext, Skeleton } from '../ui/page.tsx'
 import { NoProjectAccess } from './page-states.tsx'
 
-/** The frame of every project page: it follows live events, and shows why the project is not accessible. */
+/** The layout of every project page. It follows live events, and explains why a project is not accessible. */
 export function ProjectFrame() {
   const project = useProject()
   const { projects } = useMe()
@@ -33,7 +33,7 @@ export function ProjectFrame() {
 
   if (!isKnown) return <NoProjectAccess />
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
-  // The page already loads, but its errors stay hidden until it is known whether the whole project is refused.
+  // The page is loading, but stays hidden until it is known whether the whole project is refused.
   const isHidden = gate.isPending && !worksUnpaid
   return (
     <PageTitleContext value={project.name}>
@@ -88,7 +88,7 @@ function Gate({ icon, title, words, action }: GateProps) {
   )
 }
 
-/** Shown until the organization has a payment method: the steps that it can already do. */
+/** Shown until the organization has a payment method. Lists the steps that are already possible. */
 function PaymentGate() {
   const { name, organization_id } = useProject()
   const { organizations } = useMe()

@@ -26,7 +26,7 @@ const home = createRoute({
   component: lazyPage(() => import('../pages/no-project.tsx'), 'NoProject'),
 })
 
-/** Returns the project with the most running VMs, otherwise the first one. */
+/** Returns the project with the most running VMs; the first project if none are running. */
 async function busiestOf({ projects, organizations }: Awaited<ReturnType<typeof loadMe>>) {
   if (projects.length < 2) return projects[0]
   const lists = await Promise.all(
@@ -48,7 +48,7 @@ const allProjects = createRoute({
   component: lazyPage(() => import('../pages/projects.tsx'), 'Projects'),
 })
 
-/** Unknown paths keep the frame. */
+/** Unknown paths keep the header and the sidebar. */
 const unknown = createRoute({ getParentRoute: () => shellRoute, path: '$', component: NotFound })
 
 const account = createRoute({

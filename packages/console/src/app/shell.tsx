@@ -10,7 +10,7 @@ import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { Sidebar } from './sidebar.tsx'
 
-/** The server marks the page of a service that was started with `--dev`. */
+/** The server sets this attribute if it was started with `--dev`. */
 const isDevMode = 'dev' in document.documentElement.dataset
 const DevBar = lazy(() => import('../features/dev-bar.tsx'))
 
@@ -27,7 +27,7 @@ function ConnectionBanner() {
   )
 }
 
-/** The frame of every page: header, sidebar, search and help. */
+/** The layout of every page: header, sidebar, search and help. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false)
   const [isHelping, setHelping] = useState(false)
@@ -36,7 +36,7 @@ export function Shell() {
   const { pathname } = useLocation()
   useShortcuts(projectId, { search: () => setSearching(true), help: () => setHelping(true) })
   const main = useRef<HTMLElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the page changes
   useEffect(() => {
     setSheetOpen(false)
     // The page scrolls inside main, which needs the focus to scroll with the keyboard.

@@ -6,7 +6,7 @@ const chordMs = 1200
 
 export function useShortcuts(projectId: string, on: { search: () => void; help: () => void }): void {
   const navigate = useNavigate()
-  // A ref that uses the time of the key events, so that renders or a busy page between two keys do not break a chord.
+  // A ref with the time of the key event, so that renders between two keys do not break a chord.
   const chordUntil = useRef(0)
   // Shortcuts are active as soon as the page is visible.
   useLayoutEffect(() => {
