@@ -16,7 +16,7 @@ interface ActionOptions<Input, Result> {
   showsErrors?: boolean
   /** Returns the title of the failure toast, such as "Could not stop train-7". The toast offers a retry. */
   failed?: (input: Input) => string
-  /** Returns a call that restores the state before the change, or undefined if there is none. The toast offers it. */
+  /** Returns a call that undoes the change; undefined if it cannot be undone. The toast offers it. */
   undo?: (input: Input, result: Result) => (() => Promise<unknown>) | undefined
 }
 
@@ -107,7 +107,7 @@ export function useOperation<Input>(
 const lostCodes = ['connection_failed', 'timed_out', 'unavailable', 'rate_limited', 'unexpected_answer']
 const waitPauseMs = 2_000
 
-/** Waits until an operation ends, and throws its failure. A lost connection is not a failure of the operation. */
+/** Waits until an operation ends, and throws if it failed. A lost connection is not a failure. */
 export async function waitForEnd(projectId: string, operation: Operation): Promise<void> {
   for (;;) {
     try {

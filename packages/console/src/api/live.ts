@@ -144,7 +144,7 @@ function newBatch(projectId: string) {
     updated = updated.then(async () => {
       await Promise.all([updateList('vmList', projectId, vmIds), updateList('diskList', projectId, diskIds)])
     })
-    // A change of attachments also changes disks.
+    // Attaching or detaching a disk also changes the disk.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
     void refetchRoutes((route) => stale.has(route as RouteId))

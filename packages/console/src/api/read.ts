@@ -10,7 +10,7 @@ import {
 import { queryOptions } from '@tanstack/react-query'
 import { client } from './client.ts'
 
-/** Query options for one route. The key begins with the route's id, so that live events can invalidate it. */
+/** Query options for one route. The key begins with the route's ID, so that live events can invalidate it. */
 export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   const { params, query } = input as { params?: object; query?: object }
   return queryOptions<RouteResponse<Id>>({

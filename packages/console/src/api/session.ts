@@ -9,7 +9,7 @@ const refreshEarlyMs = 60_000
 
 let access = { token: '', expiresAt: 0 }
 let refreshing: Promise<string> | undefined
-/** After a session expired, no request is sent until the next sign-in. */
+/** After a session has expired, no request is sent until the next sign-in. */
 let isOver = false
 const endListeners = new Set<(how: End) => void>()
 const otherTabs = new BroadcastChannel('slipway-session')
@@ -17,7 +17,7 @@ otherTabs.onmessage = (message) => {
   if (message.data === 'signed-out') end('signed-out')
 }
 
-/** A session ends by sign-out or by expiry. */
+/** How a session ended: `over` means that it expired. */
 export type End = 'signed-out' | 'over'
 
 export type SignIn =

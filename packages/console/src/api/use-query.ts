@@ -8,8 +8,8 @@ import {
 import { useRef } from 'react'
 
 /**
- * The library's hook, except that an error stays visible while the page retries. Otherwise each attempt would replace the
- * error with a skeleton and back.
+ * The library's hook, except that an error stays visible while the page retries. Otherwise, each attempt
+ * would briefly replace the error with a skeleton.
  */
 export function useQuery<Fetched, Data = Fetched, Key extends QueryKey = QueryKey>(
   options: UseQueryOptions<Fetched, DefaultError, Data, Key>,

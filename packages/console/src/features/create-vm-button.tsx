@@ -3,7 +3,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLacksPaymentMethod } from './alerts.tsx'
 
-/** Links to the creation of a VM or, without a payment method, to billing. */
+/** Links to the form for a new VM or, if there is no payment method, to billing. */
 export function CreateVmButton() {
   const params = { projectId: useProjectId() }
   if (useLacksPaymentMethod())

@@ -21,7 +21,7 @@ export function useSignIn() {
     try {
       await session.signIn(credentials)
       queryClient.clear()
-      // Accept only paths of this site: a crafted link must not redirect to another site after sign-in.
+      // Accept only paths on this site: a crafted link must not redirect to another site after sign-in.
       const next = /^\/(?!\/|\\)/.test(search.next ?? '') ? search.next! : '/'
       await router.invalidate()
       await navigate({ href: next, replace: true })

@@ -105,7 +105,7 @@ export function StopLink({ vm, reason }: { vm: Vm; reason: string | undefined })
 
 const isOutOfStock = (error: unknown): error is ApiError => isApiError(error) && error.code === 'out_of_stock'
 
-/** Shows every action. An action that the state does not allow is disabled and says why. */
+/** Shows every action. Actions that the state does not allow are disabled, with a reason. */
 export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
   // A search for "stop train-7" opens the page with this confirmation.

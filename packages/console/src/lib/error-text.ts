@@ -1,6 +1,6 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 
-/** What the user can do about an error, if the message does not say it. */
+/** What the user can do about an error, if the message does not say so. */
 const advice: Partial<Record<ApiErrorCode, string>> = {
   not_found: 'It may have been deleted, or it is in another project.',
   permission_denied: 'Ask an owner of the organization for a higher role.',
@@ -53,7 +53,7 @@ interface ErrorText {
   requestId: string
 }
 
-/** Returns the message of an error for users, with advice. */
+/** Returns an error message for users, with advice. */
 export function errorText(error: Error, call: 'read' | 'change'): ErrorText {
   if (!isApiError(error)) return { message: error.message, advice: 'Reload the page.', requestId: '' }
   const fields = error.details

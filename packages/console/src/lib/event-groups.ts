@@ -9,7 +9,7 @@ export interface EventGroup<One extends Event = Event> {
   events: One[]
 }
 
-/** Groups events by operation. The input and the result are sorted with the newest first. */
+/** Groups events by operation. The input and the result are sorted, newest first. */
 export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[] {
   const byOperation = new Map<string, One[]>()
   const groups: One[][] = []

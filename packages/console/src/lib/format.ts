@@ -15,7 +15,7 @@ export function usd(value: number | null | undefined): string {
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
-/** Numbers, dates and percentages use the format of the browser. */
+/** Numbers, dates and percentages use the browser's locale. */
 export const count = (value: number): string => value.toLocaleString()
 
 const percents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
@@ -125,7 +125,7 @@ export function eventText({
   return eventTypeText(type)
 }
 
-/** "CREATE" of a "firewall_rule" becomes "Create firewall rule". ATTACH and DETACH refer to disks. */
+/** "CREATE" and "firewall_rule" become "Create firewall rule". ATTACH and DETACH refer to disks. */
 export const changeText = (operationName: string, resourceType: string): string =>
   `${stepText(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceText(resourceType)}`
 
@@ -151,7 +151,7 @@ export const eventTypeText = (type: string): string =>
     .replace(/^(Vm|Ssh|Gpu)\b/, (word) => word.toUpperCase())
     .replace(' os disk', ' OS disk')
 
-/** The console says "group" and "template" for instance groups and templates. */
+/** The console says "group" and "template" instead of "instance group" and "instance template". */
 const shortType = (type: string): string => type.replace(/^instance_/, '')
 
 export const resourceText = (type: string): string =>

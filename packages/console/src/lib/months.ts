@@ -8,7 +8,7 @@ export function lastMonths(number: number): string[] {
   )
 }
 
-/** Returns the month before, such as "2026-10" for "2026-11". */
+/** Returns the previous month, such as "2026-10" for "2026-11". */
 export const monthBefore = (month: string): string => {
   const [year, number] = month.split('-').map(Number)
   return new Date(Date.UTC(year!, number! - 2, 1)).toISOString().slice(0, 7)

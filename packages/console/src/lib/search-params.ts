@@ -1,4 +1,4 @@
-/** Search parameters of the URL are strings; empty ones are omitted. */
+/** The URL search parameters. All are strings, and empty ones are omitted. */
 export type Search = Record<string, string | undefined>
 export const readSearch = (search: Record<string, unknown>): Search =>
   Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)]))

@@ -25,7 +25,7 @@ export const scriptFiles: Record<string, string> = {
   shutdown_script: 'stop.sh',
 }
 
-/** Returns the JSON of a body as an argument. If it has scripts, jq reads them from their files. */
+/** Returns a JSON body as a shell argument. If it has scripts, jq reads them from their files. */
 function bodyArgument(body: object): string {
   const used = new Set<string>()
   const text = JSON.stringify(body, (member, value) => {

@@ -1,6 +1,6 @@
 export type Tone = 'good' | 'busy' | 'idle' | 'held' | 'warn' | 'bad'
 
-/** The tone and the word of each state. */
+/** The tone and the text of each state. */
 export const stateStyles: Record<string, [Tone, string]> = {
   STATE_RUNNING: ['good', 'running'],
   STATE_CREATING: ['busy', 'creating'],

@@ -17,7 +17,7 @@ type Item = RouteResponse<'catalogueList'>['items'][number]
 
 /** A type with its availability in each location. */
 interface Row extends Omit<Item, 'location' | 'available'> {
-  places: Pick<Item, 'location' | 'available'>[]
+  locations: Pick<Item, 'location' | 'available'>[]
 }
 
 const pollMs = 10_000
@@ -34,10 +34,10 @@ export function Catalogue() {
   const rows = useMemo(
     () =>
       rowsOf(items ?? []).filter(
-        ({ gpu_model, places }) =>
+        ({ gpu_model, locations }) =>
           (!search.gpu || gpu_model === search.gpu) &&
           (!search.location ||
-            places.some(({ location, available }) => location === search.location && available)),
+            locations.some(({ location, available }) => location === search.location && available)),
       ),
     [items, search.gpu, search.location],
   )
@@ -107,7 +107,7 @@ interface GpuSectionProps {
   onSort: (sort: string) => void
 }
 
-/** The types of one GPU model, with the lowest price for one GPU. */
+/** The types with one GPU model, and the lowest price per GPU. */
 function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
   const prices = rows.flatMap((row) => usdPerGpu(row) ?? [])
   const memory = rows[0]?.gpu_memory_gb
@@ -137,8 +137,8 @@ const usdPerGpu = ({ usd_per_hour, gpu_count }: Row): number | null =>
 function rowsOf(items: Item[]): Row[] {
   const rows = new Map<string, Row>()
   for (const { location, available, ...type } of items) {
-    const row = rows.get(type.type) ?? { ...type, places: [] }
-    row.places.push({ location, available })
+    const row = rows.get(type.type) ?? { ...type, locations: [] }
+    row.locations.push({ location, available })
     rows.set(type.type, row)
   }
   return [...rows.values()]
@@ -181,9 +181,9 @@ const columns: Column<Row>[] = [
     key: 'stock',
     title: 'Available in',
     width: 'minmax(220px, 2fr)',
-    cell: ({ places }) => (
+    cell: ({ locations }) => (
       <span className="inline-flex flex-wrap gap-x-4 gap-y-1 py-1 max-md:justify-end">
-        {places.map(
+        {locations.map(
           ({ location, available }) =>
             available && (
               <span key={location} className="inline-flex items-center gap-1.5 whitespace-nowrap">
@@ -192,7 +192,7 @@ const columns: Column<Row>[] = [
               </span>
             ),
         )}
-        {places.every(({ available }) => !available) && (
+        {locations.every(({ available }) => !available) && (
           <span className="inline-flex items-center gap-1.5 text-amber-text">
             <Mark tone="warn" />
             out of stock

@@ -128,7 +128,7 @@ function Limits({ limits }: { limits: Limit[] }) {
   )
 }
 
-/** The number is large and its unit is small, so that both fit on a phone. */
+/** Shows a large number with a small unit, so that both fit on a phone. */
 function Figure({ label, value, note = '' }: { label: string; value: string; note?: string }) {
   const [figure, ...unit] = value.split(' ')
   return (

@@ -4,7 +4,7 @@ import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { Icon } from './icon.tsx'
 
-/** Returns the action to show next to an error. The app provides it. */
+/** A function from the app that returns the action to show next to an error. */
 const ErrorActions = createContext<(error: Error) => ReactNode>(() => null)
 export const ErrorActionProvider = ErrorActions.Provider
 

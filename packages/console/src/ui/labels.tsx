@@ -2,7 +2,7 @@ import { labelText } from '../lib/labels.ts'
 
 const chip = 'mono rounded-[4px] border border-line bg-sunken px-1.5 text-xs leading-5 whitespace-nowrap'
 
-/** Shows labels as chips. With `onPick` they are buttons that filter the list. */
+/** Shows labels as chips. With `onPick`, they are buttons that filter the list. */
 export function Labels({
   labels,
   onPick,

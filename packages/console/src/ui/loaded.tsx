@@ -5,7 +5,7 @@ import { Skeleton } from './page.tsx'
 
 interface LoadedProps<Data> {
   query: Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>
-  /** The number of rows of the skeleton. */
+  /** The number of rows in the skeleton. */
   rows?: number
   children: (data: Data) => ReactNode
 }

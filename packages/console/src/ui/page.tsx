@@ -4,10 +4,10 @@ import { count } from '../lib/format.ts'
 import { CommandLines } from './commands.tsx'
 import { Icon } from './icon.tsx'
 
-/** The name of the project whose page is open, for the title of the browser's tab. */
+/** The name of the open project, for the browser tab's title. */
 export const PageTitleContext = createContext('')
 
-/** Sets the title of the browser's tab. */
+/** Sets the browser tab's title. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = title
@@ -16,7 +16,7 @@ export function useTitle(title: string): void {
 
 interface PageProps {
   title: string
-  /** The title of the browser's tab, if pages with the same title differ. */
+  /** The browser tab's title, if several pages have the same title. */
   tabTitle?: string
   /** The breadcrumbs, outermost first. */
   trail?: [label: string, to: string][]

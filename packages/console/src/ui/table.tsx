@@ -16,7 +16,7 @@ export interface Column<Row> {
   align?: 'right'
   /** Returns the value by which the table can be sorted. */
   sortBy?: (row: Row) => string | number
-  /** The column of buttons: the last one, sticky, with a width in pixels. */
+  /** True for the column of buttons: the last column, sticky, with a width in pixels. */
   isActions?: boolean
   /** True if the column is in the title of the card on narrow screens, after the first column. */
   isInTitle?: boolean
@@ -31,9 +31,9 @@ interface TableProps<Row> {
   rows: Row[]
   columns: Column<Row>[]
   rowKey: (row: Row) => string
-  /** Rows that stay at the end, such as sums. The last one is bold. */
+  /** Rows that stay at the end, such as totals. The last one is bold. */
   foot?: Row[]
-  /** The key of the sorting column, with a minus for descending order. */
+  /** The key of the column to sort by, with a leading minus for descending order. */
   sort?: string
   onSort?: (sort: string) => void
   selected?: ReadonlySet<string>
@@ -90,7 +90,7 @@ function Rows<Row>(props: TableProps<Row>) {
       isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx + (folded.length > 0 ? foldedLinePx : 0),
     overscan: 12,
   })
-  // The measured heights of rows are wrong for cards, and vice versa.
+  // Rows and cards have different heights, so measure them again.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the layout changes
   useLayoutEffect(() => {
     virtual.measure()
@@ -191,7 +191,7 @@ function Rows<Row>(props: TableProps<Row>) {
   )
 }
 
-/** An arrow after the title shows that a column can be sorted, and how it is sorted. It is not part of the text. */
+/** An arrow that shows whether and how a sortable column is sorted. It is not part of the text. */
 const SortMark = ({ isOn, isUp }: { isOn: boolean; isUp: boolean }) => (
   <span
     aria-hidden="true"

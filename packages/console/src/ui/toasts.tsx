@@ -104,7 +104,7 @@ interface ToastButtonProps {
   run: () => Promise<void>
 }
 
-/** Passes each toast of the store to the library once; the library closes it after its timeout. */
+/** Passes each stored toast to the library once; the library closes it after its timeout. */
 function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
   const { toasts, add, close } = Toast.useToastManager<Pick<StoredToast, 'error' | 'retry' | 'undo'>>()

@@ -28,7 +28,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await summary()
       .getByText(/ in us-east1-a\. Billed/)
       .waitFor()
-    // The page may still show the previous quotas until the event of the change arrives.
+    // The page may show the previous quotas until the event about the change arrives.
     await expect.poll(() => summary().getByText('a100.1x').count(), { timeout: 20_000 }).toBe(0)
     await main()
       .getByLabel(/^a100\.1x/)

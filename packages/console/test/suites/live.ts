@@ -96,7 +96,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'quick', 'a40.1x', project_id)
-    // The page reads an old state of the VM, and the stream starts after the event of the change.
+    // The page reads an old state of the VM, and the stream starts after the event about the change.
     const json = { ...vm, state: 'STATE_CREATING' }
     await page.route(`**/v0.1/projects/${project_id}/vms/${vm.id}`, (route) => route.fulfill({ json }), {
       times: 1,

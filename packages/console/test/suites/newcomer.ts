@@ -243,7 +243,7 @@ function clippedRing(): string {
   return ''
 }
 
-/** Decodes the QR code of an image. */
+/** Decodes the QR code in an image. */
 async function readQr(image: Locator): Promise<string> {
   const size = Number((await image.getAttribute('viewBox'))!.split(' ').at(-1))
   const cells = (await image.locator('path').getAttribute('d'))!.matchAll(/M(\d+) (\d+)/g)

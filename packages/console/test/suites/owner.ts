@@ -53,7 +53,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     return { client, project_id: id }
   }
 
-  /** Fills in the form of a new VM and submits it. */
+  /** Fills in the form for a new VM and submits it. */
   async function requestVm(name: string) {
     await main().getByRole('link', { name: 'Create VM' }).first().click()
     await page.getByLabel('Name', { exact: true }).fill(name)
@@ -88,7 +88,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByText('No projects yet').waitFor()
     await main().getByRole('button', { name: 'Create project' }).click()
     await dialog().getByLabel('Name').fill('research')
-    // Errors of single requests stay hidden until the page knows that the whole project is refused.
+    // Errors of single requests stay hidden until it is known that the whole project is refused.
     let release = () => {}
     const isReleased = new Promise<void>((resolve) => {
       release = resolve
@@ -235,7 +235,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
         .getByRole('row', { name: new RegExp(`^${event} disk datasets delivered`) })
         .waitFor()
     await main().getByRole('button', { name: 'Pause' }).click()
-    // Deliveries of the changes wait as well.
+    // Deliveries about these changes also wait.
     await main().getByText('paused', { exact: true }).first().waitFor()
     const trail = page.getByRole('navigation', { name: 'Breadcrumbs' })
     await trail.getByRole('link', { name: 'Webhooks' }).click()

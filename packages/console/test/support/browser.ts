@@ -51,7 +51,7 @@ async function landed(page: Page) {
 export const signInAsOperator = (page: Page, service: Service) =>
   signIn(page, service, { email: service.operator_email, password: service.operator_password })
 
-/** Invites a user through the operator API and accepts the invitation in the page. */
+/** Invites a user through the operator API and accepts the invitation on the page. */
 export async function acceptInvitation(
   page: Page,
   service: Service,

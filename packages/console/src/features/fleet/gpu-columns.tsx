@@ -8,7 +8,7 @@ export interface GpuOfHost {
   gpu: Gpu
 }
 
-/** The columns of a table of GPUs: where each one is, its model and its state. */
+/** The columns of GPU tables: host, location, PCI address, model and state. */
 export const gpuColumns: Column<GpuOfHost>[] = [
   {
     key: 'host',

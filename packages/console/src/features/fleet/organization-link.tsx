@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 
-/** Links to the operators' page of an organization. */
+/** Links to an organization's page for operators. */
 export const OrganizationLink = ({ id, name }: { id: string; name: string }) => (
   <Link
     to="/fleet/organizations/$organizationId"

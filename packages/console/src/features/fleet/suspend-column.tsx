@@ -20,7 +20,7 @@ interface Suspension<Row> {
   commandsOf: (row: Row) => Commands
 }
 
-/** Returns a column with a button that suspends (after a confirmation) or restores what the row shows. */
+/** Returns a column with a button that suspends (after a confirmation) or restores a user or organization. */
 export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> =>
   actionColumn('110px', (row) => <SuspendButton row={row} {...suspension} />)
 

@@ -1,7 +1,7 @@
 import type { HostVm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 
-/** Links to the operators' page of a VM. */
+/** Links to a VM's page for operators. */
 export const TenantVmLink = ({ vm }: { vm: Pick<HostVm, 'id' | 'name'> }) => (
   <Link
     to="/fleet/vms/$vmId"

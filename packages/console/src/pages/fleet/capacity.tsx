@@ -99,10 +99,10 @@ export function Capacity() {
                 },
                 countColumn('GPUs per host', ({ size }: HostSize) => size, '130px'),
                 countColumn('Hosts', ({ hosts }: HostSize) => hosts.length),
-                ...[8, 4, 2, 1].map((least) =>
+                ...[8, 4, 2, 1].map((min) =>
                   countColumn(
-                    `${least} or more`,
-                    ({ hosts }: HostSize) => hosts.filter((host) => freeOn([host]) >= least).length,
+                    `${min} or more`,
+                    ({ hosts }: HostSize) => hosts.filter((host) => freeOn([host]) >= min).length,
                     '110px',
                   ),
                 ),

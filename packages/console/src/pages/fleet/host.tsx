@@ -141,7 +141,7 @@ function HostActions({ host }: { host: Host }) {
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
     failed: (schedulable) => `Could not ${schedulable ? 'uncordon' : 'cordon'} ${host.name}`,
-    // Uncordoning also ends a drain, and undo cannot start it again.
+    // Uncordoning also ends a drain, and undo would not start the drain again.
     undo: (schedulable) =>
       isLeaving(host) ? undefined : () => client.adminHostUpdate(target, { schedulable: !schedulable }),
     about: host.id,

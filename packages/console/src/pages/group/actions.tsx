@@ -16,7 +16,7 @@ import { Icon } from '../../ui/icon.tsx'
 
 interface GroupProps {
   group: InstanceGroup
-  /** The members. */
+  /** The members of the group. */
   vms: Vm[]
 }
 

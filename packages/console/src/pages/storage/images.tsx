@@ -20,7 +20,7 @@ import { CreateImage, DeleteImage } from './image-dialogs.tsx'
 
 type What = 'create' | 'edit' | 'delete'
 
-/** The images of the project: copies of OS disks, from which VMs are created. */
+/** The project's images: copies of OS disks, from which VMs are created. */
 export function CustomImages() {
   const projectId = useProjectId()
   const images = useQuery(readAll('customImageList', { project_id: projectId }))

@@ -20,7 +20,7 @@ import { CreateSnapshot, DeleteSnapshot, RestoreSnapshot } from './snapshot-dial
 
 type What = 'create' | 'restore' | 'edit' | 'delete'
 
-/** The snapshots of the project: copies of disks, from which disks are created. */
+/** The project's snapshots: copies of disks, from which disks are created. */
 export function Snapshots() {
   const projectId = useProjectId()
   const snapshots = useQuery(readAll('snapshotList', { project_id: projectId }))

@@ -32,14 +32,14 @@ export const groupOf = (
 export interface UsageRow {
   key: string
   usd: number
-  /** The cost in the same days of the previous month; null if there is no comparison. */
+  /** The cost on the same days of the previous month; null if there is no comparison. */
   usdBefore: number | null
   quantity?: number
   unit?: UsageItem['unit']
 }
 export type GroupTotal = Required<UsageRow> & { usdBefore: number }
 
-/** Returns the cost of each group and its cost in the previous month, the most expensive group first. */
+/** Returns the cost of each group and its cost in the previous month, most expensive group first. */
 export function totalsOf(
   items: UsageItem[],
   before: UsageItem[],

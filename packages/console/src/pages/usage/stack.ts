@@ -21,7 +21,7 @@ export interface UnitemizedDays {
   laterUsd: number
   /** The current day of the month. */
   today: number
-  /** The cost of today so far. */
+  /** Today's cost so far. */
   todayUsd: number
 }
 

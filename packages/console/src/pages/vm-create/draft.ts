@@ -100,7 +100,7 @@ export function requestOf(
   }
 }
 
-/** Returns the request that creates a group of such VMs. */
+/** Returns the request that creates a group of these VMs. */
 export function groupRequestOf(
   { name, instance_template_id, deletion_protection, ...vm }: VmCreate,
   draft: Draft,

@@ -24,14 +24,14 @@ export function defaultSubnet(subnets: Subnet[], networks: Network[]): Subnet | 
 }
 
 export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPickerProps) {
-  const usual = defaultSubnet(subnets, networks)
+  const defaultChoice = defaultSubnet(subnets, networks)
   return (
     <SelectField
       label="Network"
-      value={value || (usual?.id ?? '')}
-      onChange={(id) => onChange(id === usual?.id ? '' : id)}
+      value={value || (defaultChoice?.id ?? '')}
+      onChange={(id) => onChange(id === defaultChoice?.id ? '' : id)}
       choices={[
-        ...(usual ? [] : [{ value: '', label: 'No subnet in this location' }]),
+        ...(defaultChoice ? [] : [{ value: '', label: 'No subnet in this location' }]),
         ...oldestFirst(subnets).map((subnet) => ({
           value: subnet.id,
           label: `${networkOf(subnet, networks)} / ${subnet.name} (${subnet.cidr})`,

@@ -35,7 +35,7 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
   if (!last && known.length === 0) return <UnknownVm projectId={projectId} vmId={vmId} trail={trail} />
   const created = known.find((operation) => nameOf(operation) === 'CREATE')
   const deleted = known.find((operation) => nameOf(operation) === 'DELETE')
-  // The result of each successful operation contains the VM; the list has the newest operation first.
+  // The result of each successful operation contains the VM. The list is sorted, newest first.
   const records = [created?.metadata.request, ...known.map(({ result }) => result).toReversed(), last]
   const { name, type, location, image } = Object.assign({}, ...records.map(textsOf)) as Texts
   return (

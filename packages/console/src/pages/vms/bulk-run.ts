@@ -68,7 +68,7 @@ export const resultText = (name: BulkName, vms: Vm[]): string =>
 export const failureText = (name: BulkName, vms: string): string =>
   `Could not ${bulkAction(name).verb.toLowerCase()} ${vms}`
 
-/** Reports the end of a run after its dialog was closed. */
+/** Reports the result of a run whose dialog was closed. */
 export function reportBulk(name: BulkName, { done, failures }: BulkProgress, input: BulkInput): void {
   if (done.length > 0) showToast({ title: resultText(name, done) })
   const first = failures[0]

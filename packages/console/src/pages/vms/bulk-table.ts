@@ -14,9 +14,9 @@ interface BulkAction {
   verb: string
   past: string
   icon: IconName
-  /** The VMs to which the action applies; the others are skipped. */
+  /** Returns whether the action applies to a VM; other VMs are skipped. */
   fits: (vm: Vm) => boolean
-  /** Why the action is disabled if no VM fits. */
+  /** Why the action is disabled if it applies to no VM. */
   noneFits: string
   run: (vm: Vm, input: BulkInput) => Promise<{ operation: Operation }>
 }
@@ -71,7 +71,7 @@ export type BulkName = keyof typeof bulkActions
 export const bulkNames = Object.keys(bulkActions) as BulkName[]
 export const bulkAction = (name: BulkName): BulkAction => bulkActions[name]
 
-/** Returns the labels of a VM after the change, which keeps its other labels. */
+/** Returns the labels of a VM after the change. Other labels are kept. */
 export function labelsAfter(vm: Vm, { setLabels, removedLabels }: BulkInput): Record<string, string> {
   const kept = Object.entries(vm.labels).filter(([key]) => !removedLabels.includes(key))
   return { ...Object.fromEntries(kept), ...parseLabels(setLabels).labels }

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import type { Column } from '../table.tsx'
 
-/** Returns the last column of a table, which has the buttons of each row. */
+/** Returns the last column of a table, with each row's buttons. */
 export const actionColumn = <Row,>(width: string, buttons: (row: Row) => ReactNode): Column<Row> => ({
   key: 'actions',
   title: '',

@@ -8,7 +8,7 @@ interface FoldableColumn {
 /** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
 const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
-/** Splits the columns into those that fit and those that are folded below the row; the last ones are folded first. */
+/** Splits the columns into those that fit and those folded below the row. The last columns fold first. */
 export function useFolding<Column extends FoldableColumn>(
   frame: RefObject<HTMLElement | null>,
   columns: Column[],

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { inBothThemes, onNarrowScreen, vmRequest } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** The creation of VMs by a tenant. */
+/** A tenant's creation of VMs. */
 export function vmCreationTests(tenant: Tenant): void {
   const { main, summary, result, open } = tenant
 

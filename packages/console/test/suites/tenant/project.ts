@@ -74,7 +74,7 @@ export function projectTests(tenant: Tenant): void {
     await dialog().getByLabel('Destination ports').fill('8888')
     await dialog().getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
     await dialog().getByText('This opens port 8888 to the whole internet.').waitFor()
-    // The text in the source field is used although it was not added to the list.
+    // The text in the source field is used even though it was not added to the list.
     await create.click()
     await result('Rule allow-jupyter is active').waitFor()
     await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()

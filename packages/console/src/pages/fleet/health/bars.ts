@@ -2,7 +2,7 @@ import type { GpuFaultDay } from '@slipway/sdk'
 
 const dayMs = 86_400_000
 
-/** Returns the last UTC dates up to and including the given time. */
+/** Returns the given number of UTC dates, the last of which contains `lastMs`. */
 export const datesUntil = (lastMs: number, days: number): string[] =>
   Array.from({ length: days }, (_, index) =>
     new Date(lastMs - (days - 1 - index) * dayMs).toISOString().slice(0, 10),

@@ -54,7 +54,7 @@ export function FleetMap() {
                 onChange={(free) => setSearch({ free })}
                 choices={[
                   { value: '', label: 'Any number free' },
-                  ...freeChoices.map((least) => ({ value: String(least), label: `${least} or more free` })),
+                  ...freeChoices.map((min) => ({ value: String(min), label: `${min} or more free` })),
                 ]}
               />
               <Select
@@ -112,7 +112,7 @@ export function FleetMap() {
   )
 }
 
-/** If there are more hosts, tiles are small, so that 400 fit on one screen. */
+/** With more hosts than this, tiles are small, so that 400 fit on one screen. */
 const maxLargeTiles = 96
 
 const freeChoices = [1, 2, 4, 8]

@@ -150,7 +150,7 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
   ageColumn,
 ]
 
-/** Returns the VM type that a request waits for. The type of a stopped VM is not in the request. */
+/** Returns the VM type that a request is waiting for. The type of a stopped VM is not in the request. */
 function wantedOf({ family, request }: Request): string {
   const { type } = (request.vm ?? {}) as { type?: string }
   return type ?? `a stopped ${family} VM`

@@ -21,13 +21,13 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
   const [start, setStart] = useState('')
   const [end, setEnd] = useState('')
   const [price, setPrice] = useState('')
-  const places = locations.data?.items ?? []
-  const place = location || places[0]?.name || ''
+  const locationItems = locations.data?.items ?? []
+  const chosenLocation = location || locationItems[0]?.name || ''
   const request = {
     organization_id: project?.organization_id ?? '',
     billing_project_id: project?.id ?? '',
     type,
-    location: place,
+    location: chosenLocation,
     count: Number(count),
     contract_start_date: start && new Date(start).toISOString(),
     contract_end_date: end && new Date(end).toISOString(),
@@ -48,11 +48,11 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
       action="Sell reservation"
       isWide
       {...submitProps(sell, undefined, onClose)}
-      reason={problemOf({ project, place, count, start, end, price })}
+      reason={problemOf({ project, chosenLocation, count, start, end, price })}
       commands={shownForOperator({
         cli: [
           `slipway admin reservation create --organization ${request.organization_id || 'ID'}`,
-          `--billing-project ${request.billing_project_id || 'ID'} --type ${type} --location ${place}`,
+          `--billing-project ${request.billing_project_id || 'ID'} --type ${type} --location ${chosenLocation}`,
           `--count ${request.count} --start ${request.contract_start_date || 'TIME'}`,
           `--end ${request.contract_end_date || 'TIME'} --price ${request.usd_per_gpu_hour}`,
         ].join(' \\\n  '),
@@ -73,9 +73,9 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
         />
         <SelectField
           label="Location"
-          value={place}
+          value={chosenLocation}
           onChange={setLocation}
-          choices={places.map(({ name }) => ({ value: name, label: name }))}
+          choices={locationItems.map(({ name }) => ({ value: name, label: name }))}
         />
         <TextField label="Number of VMs" type="number" min={1} value={count} onChange={setCount} />
         <TextField
@@ -106,16 +106,16 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
 
 interface Filled {
   project: AdminProject | null
-  place: string
+  chosenLocation: string
   count: string
   start: string
   end: string
   price: string
 }
 
-function problemOf({ project, place, count, start, end, price }: Filled): string | undefined {
+function problemOf({ project, chosenLocation, count, start, end, price }: Filled): string | undefined {
   if (!project) return 'Choose the billing project'
-  if (!place) return 'Choose a location'
+  if (!chosenLocation) return 'Choose a location'
   if (!Number.isInteger(Number(count)) || Number(count) < 1) return 'Enter the number of VMs'
   if (!start || !end) return 'Choose the start and the end'
   if (Date.parse(end) <= Math.max(Date.parse(start), Date.now())) return 'The end must be after the start'

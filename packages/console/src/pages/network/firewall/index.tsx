@@ -18,7 +18,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { RuleEditor } from './rule-editor.tsx'
 import { Tester } from './tester.tsx'
 
-/** Shows the rules as text, with an editor and a tester that names the rule that decided. */
+/** Shows the rules as text, with an editor and a tester that shows which rule decides. */
 export function Firewall() {
   const projectId = useProjectId()
   const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))
