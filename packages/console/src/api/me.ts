@@ -22,7 +22,7 @@ export function useMe(): { caller: Caller; projects: Project[]; organizations: O
   const root = useQuery(meQueries[0])
   const projects = useQuery(meQueries[1])
   const organizations = useQuery(meQueries[2])
-  if (!root.data) throw new Error('read before it was loaded')
+  if (!root.data) throw new Error('The caller has not been loaded yet.')
   return { caller: root.data.caller, projects: projects.data ?? [], organizations: organizations.data ?? [] }
 }
 

@@ -59,9 +59,9 @@ export function errorText(error: Error, call: 'read' | 'change'): ErrorText {
   const fields = error.details
     .map(({ field, message }) => `${field.replace(/^\//, '')} ${message}`)
     .join('; ')
-  const hasFields = fields === '' || error.message.includes(error.details[0]?.message ?? '')
+  const isComplete = fields === '' || error.message.includes(error.details[0]?.message ?? '')
   return {
-    message: rewording[error.code] ?? (hasFields ? error.message : `${error.message} (${fields})`),
+    message: rewording[error.code] ?? (isComplete ? error.message : `${error.message} (${fields})`),
     advice: advice[error.code] ?? adviceByCall[call][error.code] ?? '',
     requestId: error.requestId,
   }

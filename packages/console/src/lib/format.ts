@@ -178,7 +178,7 @@ const stepTexts: Record<string, string> = {
   update: 'Record the change',
   members: 'Wait for all members',
   place: 'Place the member on another host',
-  disks: 'Delete the disks of the members',
+  disks: 'Delete the members’ disks',
 }
 export const operationStepText = (name: string): string => stepTexts[name] ?? stepText(name)
 

@@ -103,8 +103,8 @@ function DeadInvitation() {
       <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
         <h1 className="text-lg font-semibold">This invitation no longer works</h1>
         <p className="text-ink-muted">
-          If you already accepted it, sign in. Otherwise check for a newer invitation e-mail, or ask for a new
-          link.
+          If you already accepted it, sign in. Otherwise, check for a newer invitation e-mail, or ask for a
+          new link.
         </p>
         <ButtonLink kind="primary" to="/sign-in" className="w-full">
           Sign in

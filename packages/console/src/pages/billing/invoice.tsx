@@ -50,7 +50,7 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
         items={[
           ['For', organization_name],
           ['Period', `${month}-01 to ${month}-${daysIn(month)}, UTC`],
-          ['Issued', issued_on || 'not yet, the month has not ended'],
+          ['Issued', issued_on || 'not yet (the month has not ended)'],
           [
             'Number',
             <code key="number" className="mono break-all">

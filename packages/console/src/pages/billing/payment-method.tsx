@@ -113,7 +113,7 @@ function MethodForm({ token, board }: SectionProps) {
       )}
       <div className="flex flex-wrap items-center gap-2">
         <Button type="submit" kind="primary" isBusy={save.isPending}>
-          {hasMethod ? 'Replace' : 'Add'} {provider === 'builtin' ? 'card' : 'with Stripe'}
+          {hasMethod ? 'Replace' : 'Add'} {provider === 'builtin' ? 'card' : 'via Stripe'}
         </Button>
         {hasMethod && (
           <Button

@@ -66,7 +66,7 @@ export function Members() {
   const keysChoice = (
     <CheckField
       label="Revoke the project keys that they created"
-      hint="Otherwise programs with these keys keep their access."
+      hint="Otherwise, programs with these keys keep their access."
       isChecked={revokesKeys}
       onChange={setRevokesKeys}
     />

@@ -96,7 +96,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
-  const sizeProblem = Number(amount) >= minGib ? '' : `Enter at minGib ${minGib} GiB`
+  const sizeProblem = Number(amount) >= minGib ? '' : `Enter at least ${minGib} GiB`
   return (
     <FormDialog
       isOpen

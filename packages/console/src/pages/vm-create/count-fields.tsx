@@ -53,7 +53,7 @@ export function CountFields({ draft, onChange }: CountFieldsProps) {
           />
           <CheckField
             label="Replace lost VMs"
-            hint="If a host fails, a new VM with the same name and rank is created. Local data of the lost VM is not kept."
+            hint="If a host fails, a new VM with the same name and rank is created. Local data on the lost VM is not kept."
             isChecked={draft.replacesLost}
             onChange={(replacesLost) => onChange({ replacesLost })}
           />

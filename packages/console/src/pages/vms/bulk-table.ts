@@ -30,7 +30,7 @@ export const bulkActions = {
     past: 'Started',
     icon: 'play',
     fits: allows('START'),
-    noneFits: 'None of the selected VMs is stopped',
+    noneFits: 'None of the selected VMs are stopped',
     run: (vm) => client.vmUpdate(targetOf(vm), { action: 'START' }),
   },
   stop: {
@@ -38,7 +38,7 @@ export const bulkActions = {
     past: 'Stopped',
     icon: 'square',
     fits: allows('STOP'),
-    noneFits: 'None of the selected VMs is running or crashed',
+    noneFits: 'None of the selected VMs are running or crashed',
     run: (vm) => client.vmUpdate(targetOf(vm), { action: 'STOP' }),
   },
   labels: {
