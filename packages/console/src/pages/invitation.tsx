@@ -10,8 +10,8 @@ import {
   EntryForm,
   EntryFrame,
   isTooShort,
-  NewPassword,
   minPasswordLength,
+  NewPassword,
   useSignIn,
 } from '../features/entry-form.tsx'
 import { Button, ButtonLink } from '../ui/button.tsx'

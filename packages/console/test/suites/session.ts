@@ -148,7 +148,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await tab.context().close()
   })
 
-  test('unknown pages, foreign projects and the fleet keep the sidebar and explain the problem', async () => {
+  test('unknown pages, projects of other users and the fleet keep the sidebar and say why', async () => {
     const { service } = scene
     await signIn(page, service)
     const main = page.getByRole('main')
