@@ -18,7 +18,7 @@ interface PendingRead {
 }
 const pendingByProject = new Map<string, PendingRead[]>()
 
-/** Reads the GPU use of a VM in the last hour. Concurrent reads of several VMs share a request. */
+/** Reads the GPU usage of a VM in the last hour. Concurrent reads of several VMs share a request. */
 function readGpuUse(projectId: string, vmId: string): Promise<Value[]> {
   return new Promise((resolve, reject) => {
     const gathered = pendingByProject.get(projectId)
@@ -56,7 +56,7 @@ const meanOf = (gpus: MetricSeries[]): Value[] =>
     return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length
   })
 
-/** The GPU use of the last hour as a line, and its latest value. */
+/** The GPU usage of the last hour as a line, and its latest value. */
 export function GpuUse({ vm }: { vm: Vm }) {
   const isRunning = vm.state === 'STATE_RUNNING'
   const use = useQuery({

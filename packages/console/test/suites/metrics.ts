@@ -77,7 +77,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     expect(page.url()).toMatch(/range=15d&view=table|view=table&range=15d/)
   })
 
-  test('each request for GPU use covers all rows of the VM list, and gaps are visible', async () => {
+  test('each request for GPU usage covers all rows of the VM list, and gaps are visible', async () => {
     const requests: string[] = []
     page.on('request', (request) => request.url().includes('/metrics?') && requests.push(request.url()))
     await open('/vms')

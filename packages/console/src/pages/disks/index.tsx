@@ -229,7 +229,7 @@ export function Disks() {
                 />
                 <Select
                   isSmall
-                  label="Use"
+                  label="Attachment"
                   value={search.use ?? ''}
                   onChange={(use) => setSearch({ use })}
                   choices={[

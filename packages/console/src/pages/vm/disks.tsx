@@ -27,7 +27,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
     { key: 'name', title: 'Name', width: 'minmax(140px, 2fr)', cell: (disk) => disk.name },
     {
       key: 'use',
-      title: 'Use',
+      title: 'Purpose',
       width: '90px',
       cell: (disk) => (disk.attachment_type === 'os' ? 'OS' : 'data'),
     },

@@ -185,7 +185,7 @@ const columnsFor = (
   },
   {
     key: 'gpu',
-    title: 'GPU use',
+    title: 'GPU usage',
     width: '124px',
     isFoldable: true,
     cell: (vm) => <GpuUse vm={vm} />,

@@ -118,7 +118,7 @@ export function Networks() {
                   },
                   {
                     key: 'use',
-                    title: 'Use',
+                    title: 'Usage',
                     width: 'minmax(150px, 1fr)',
                     isFoldable: true,
                     cell: (subnet) => whyNotSubnet(subnet) ?? 'Not in use',

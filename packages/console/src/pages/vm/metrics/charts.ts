@@ -34,7 +34,7 @@ interface ChartSpec {
 
 const MiB = 1024 ** 2
 const specs: ChartSpec[] = [
-  { title: 'GPU use', metrics: { DCGM_FI_DEV_GPU_UTIL: '' }, unit: '%', top: 100 },
+  { title: 'GPU usage', metrics: { DCGM_FI_DEV_GPU_UTIL: '' }, unit: '%', top: 100 },
   { title: 'GPU memory', metrics: { DCGM_FI_DEV_FB_USED: '' }, unit: 'GiB', factor: 1 / 1024 },
   { title: 'GPU power', metrics: { DCGM_FI_DEV_POWER_USAGE: '' }, unit: 'W' },
   { title: 'GPU temperature', metrics: { DCGM_FI_DEV_GPU_TEMP: '' }, unit: '°C' },

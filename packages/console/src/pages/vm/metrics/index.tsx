@@ -67,7 +67,7 @@ function Metrics({ vm }: { vm: Vm }) {
   const isTable = search.view === 'table'
   const metrics = useQuery(readMetrics(vm, range))
   const charts = useMemo(() => chartsOf(metrics.data?.items ?? []), [metrics.data])
-  const hasGpus = charts.some(({ title }) => title === 'GPU use')
+  const hasGpus = charts.some(({ title }) => title === 'GPU usage')
   return (
     <Section
       title="Metrics"
