@@ -15,7 +15,7 @@ export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figu
 
 /** One measured number, with its limits. */
 export interface Figure {
-  /** The same in every run and for every database. */
+  /** The id is the same in every run and for every database. */
   id: string
   what: string
   value: number

@@ -142,7 +142,7 @@ try {
   const lostMs = performance.now()
   const before = await countUp()
   while ((await countUp()) >= before) await sleep(200)
-  // By default, Incus reports a member as offline 20 s after its last heartbeat.
+  // Incus reports a member as offline 20 s after its last heartbeat by default.
   show(
     'time until a host that Incus reports as offline is down, s',
     (performance.now() - lostMs) / 1_000,

@@ -38,7 +38,7 @@ export async function scriptedServer(...replies: Reply[]) {
   const requests: SeenRequest[] = []
   const server = createServer(async (request, response) => {
     const seen = await read(request)
-    // The client has closed the connection, so there is nobody to respond to.
+    // The client has closed the connection, so no response can be sent.
     if (!seen) return
     const reply = replies[Math.min(requests.length, replies.length - 1)]!
     requests.push(seen)

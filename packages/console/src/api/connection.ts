@@ -15,7 +15,7 @@ export function onConnectionChange(listener: () => void): () => void {
 
 export const useIsOffline = (): boolean => useSyncExternalStore(onConnectionChange, isOffline)
 
-/** Whether the service is reachable, according to the page's own requests. */
+/** True if the service is reachable, according to the page's own requests. */
 interface Reachability {
   /** True if the last request got no response. */
   isLost: boolean

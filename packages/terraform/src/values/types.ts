@@ -22,7 +22,7 @@ export interface Attribute {
   /** The type, or the attributes of a nested object or of a list or set of objects. */
   type: ValueType | { nesting: 'single' | 'list' | 'set'; attributes: Attribute[] }
   description: string
-  /** Whether a configuration must set it, can set it, or cannot set it. */
+  /** States if a configuration must, can or cannot set it. */
   use: 'required' | 'optional' | 'output'
   /** The provider sets it if the configuration does not. Always true for outputs. */
   isComputed: boolean

@@ -18,8 +18,7 @@ const gateTexts: Record<BillingDashboard['payment_method']['state'], string> = {
   never: 'Add a payment method to use the API.',
   removed:
     'Add a payment method to create or start anything that costs money. You can still view, stop and delete existing resources.',
-  declined:
-    'The payment method was declined. Replace it to create or start anything that costs money.',
+  declined: 'The payment method was declined. Replace it to create or start anything that costs money.',
 }
 
 /** A project's billing link can add a payment method only while none is active. */

@@ -1,4 +1,4 @@
-import { familyOfModel, type Gpu, type Host, type RouteResponse } from '@slipway/sdk'
+import { familyOfModel, type Host, type RouteResponse } from '@slipway/sdk'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { countColumn, nameColumn, ShareBar } from '../../features/fleet/columns.tsx'
@@ -12,7 +12,6 @@ import { isOpen } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
-import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
 type Row = RouteResponse<'adminCapacityList'>['items'][number]

@@ -89,10 +89,7 @@ export function FleetVm() {
           ['Project', vm.project_name],
           ['Type', vm.type],
           ['Location', vm.location],
-          [
-            'Host',
-            vm.host_id ? <HostLink key="host" hostId={vm.host_id} location={vm.location} /> : 'none',
-          ],
+          ['Host', vm.host_id ? <HostLink key="host" hostId={vm.host_id} location={vm.location} /> : 'none'],
           ['Created', <Timestamp key="created" iso={vm.created_at} />],
           ['ID', <Copyable key="id" text={vm.id} />],
           ['Project ID', <Copyable key="project" text={vm.project_id} />],

@@ -170,12 +170,7 @@ function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) 
         hint={current && `Currently ${count(current.max)}, with ${count(current.used)} in use.`}
         inputMode="numeric"
       />
-      <TextField
-        label="Reason"
-        value={reason}
-        onChange={setReason}
-        hint="What you need it for, and when."
-      />
+      <TextField label="Reason" value={reason} onChange={setReason} hint="What you need it for, and when." />
     </FormDialog>
   )
 }

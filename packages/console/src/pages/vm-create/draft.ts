@@ -22,7 +22,7 @@ export interface Draft {
   /** A count above 1 creates a group. */
   count: string
   placement: PlacementPolicyName
-  /** Whether group members are replaced when their host is lost. */
+  /** True if group members are replaced when their host is lost. */
   replacesLost: boolean
   /** A pasted key, in addition to saved keys. */
   key: string

@@ -5,7 +5,14 @@ import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { type CaptureRow, findCapture, shareCapture } from '../../store/captures/captures.ts'
-import { findDiskView, insertDisk, moveDisk, type NewDisk, pinDisk } from '../../store/compute/disks.ts'
+import {
+  findDiskView,
+  insertDisk,
+  lockDisks,
+  moveDisk,
+  type NewDisk,
+  pinDisk,
+} from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'

@@ -14,7 +14,7 @@ export interface LocationRow {
   engine_problem: string
 }
 
-/** Whether the location's engine has recently returned its inventory. */
+/** True if the location's engine has recently returned its inventory. */
 interface EngineState {
   location: string
   engine: LocationRow['engine']

@@ -29,6 +29,7 @@ export const adminHostCreate = command<HostCreateInput>({
 
 function parseGpus(text: string): { count: number; model: string } {
   const match = /^(\d+) ?x ?(.+)$/.exec(text)
-  if (!match) throw new UsageError('--gpus has an invalid format. Expected, for example, "8 x A40 48GB PCIe".')
+  if (!match)
+    throw new UsageError('--gpus has an invalid format. Expected, for example, "8 x A40 48GB PCIe".')
   return { count: Number(match[1]), model: match[2]! }
 }

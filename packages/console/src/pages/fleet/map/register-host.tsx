@@ -69,9 +69,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
           label: `${each.name} (${each.engine})`,
         }))}
         hint={
-          isSimulated
-            ? 'Simulated: choose the host’s GPUs below.'
-            : 'Its GPUs appear after its first report.'
+          isSimulated ? 'Simulated: choose the host’s GPUs below.' : 'Its GPUs appear after its first report.'
         }
       />
       {isSimulated && (

@@ -87,9 +87,8 @@ export function FleetReservations() {
           {...submitProps(end, ending, () => setEndingId(''))}
         >
           <p>
-            The reservation will end now, before the end of its contract.{' '}
-            {plural(ending.vm_ids.length, 'VM')} will keep running at the list price. Unused GPUs will be
-            offered to the queue.
+            The reservation will end now, before the end of its contract. {plural(ending.vm_ids.length, 'VM')}{' '}
+            will keep running at the list price. Unused GPUs will be offered to the queue.
           </p>
         </Confirm>
       )}
