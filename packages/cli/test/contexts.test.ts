@@ -46,14 +46,14 @@ test('login with a credentials file says that it also stores the operator key, a
   const { code, stderr } = await slipway(...words)
   expect(code).toBe(0)
   const [access, operator] = [cli.server.access_key.slice(0, 12), cli.server.operator_key.slice(0, 12)]
-  expect(stderr).toContain(`as access key ${access}, project default (write: reads and changes`)
+  expect(stderr).toContain(`as access key ${access}, project default (write: can view and change`)
   expect(stderr).toContain(`It also stores the operator key ${operator} (operator: can use every`)
   const { stdout } = await slipway('whoami')
   expect(stdout).toMatch(
-    new RegExp(`Caller +access key ${access}, from context local\nRole +write: reads and`),
+    new RegExp(`Caller +access key ${access}, from context local\nRole +write: can view and`),
   )
   expect(stdout).toMatch(
-    new RegExp(`Admin caller +operator key ${operator}, from context local\nAdmin role +operator: runs`),
+    new RegExp(`Admin caller +operator key ${operator}, from context local\nAdmin role +operator: can use`),
   )
   const byVariable = { SLIPWAY_OPERATOR_KEY: cli.server.operator_key }
   expect((await runAs(['whoami'], { env: byVariable })).stdout).toContain(

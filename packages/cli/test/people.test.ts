@@ -247,7 +247,7 @@ describe('with the login of an owner', () => {
     expect(operations).toMatch(/^\S+ +create +disk +succeeded +datasets +\w+\n$/)
     const packet = ['--from', '198.51.100.1', '--to', 'train-7', '--port', '22']
     expect(await shown('firewall', 'test', ...packet)).toMatch(/Decided by +allow-ssh\n/)
-    expect(await shown('whoami')).toMatch(/Role +write: reads and changes .*\nProject +default \(/)
+    expect(await shown('whoami')).toMatch(/Role +write: can view and change .*\nProject +default \(/)
     expect((await runAs(['context', 'list'])).stdout).toMatch(/owner .* default\n/)
     expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
     await cli.slipway('disk', 'create', 'spare', '--size', '10GiB', '--location', 'us-east1-a')

@@ -106,7 +106,7 @@ export const quotaLabel = (name: string): string => {
     reserved_addresses: 'Reserved addresses',
     custom_images: 'Custom images',
     snapshots: 'Snapshots',
-    captured_gib: 'Snapshot and image data (GiB)',
+    captured_gib: 'Snapshots and images (GiB)',
     members: 'Members',
     webhooks: 'Webhooks',
   }

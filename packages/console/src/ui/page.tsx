@@ -177,7 +177,9 @@ export function UsageBar({
   return (
     <div>
       <div className="flex justify-between gap-4 text-sm">
-        <span className="truncate">{label}</span>
+        <span className="truncate" title={label}>
+          {label}
+        </span>
         <span className="figures whitespace-nowrap text-ink-muted">
           {count(used)} of {count(max)}
           {unit && ` ${unit}`}

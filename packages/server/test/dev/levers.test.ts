@@ -222,7 +222,7 @@ test('a fault that cannot take effect is rejected', async () => {
   const refused = (body: Parameters<typeof levers.faults.create>[0]) => refusal(levers.faults.create(body))
   expect(await refused({ on: 'vm-creat', effect: 'fail' })).toContain('did you mean vm-create')
   expect(await refused({ on: 'vm-create', step: 'bot', effect: 'fail' })).toContain('Supported: boot')
-  expect(await refused({ on: 'vmCreate', effect: 'lie' })).toContain('for operations')
+  expect(await refused({ on: 'vmCreate', effect: 'lie' })).toContain('applies only to operations')
 })
 
 test('hosts, VMs and payments fail on request', async () => {

@@ -138,7 +138,7 @@ test.skipIf(process.getuid?.() !== 0)(
     const { code, output } = await launcher.run('unshare', ['--mount', ...command], { env }).ended()
     expect(code).toBe(1)
     expect(output).toMatch(/^missing +disk +0\.1 GiB of 0\.1 GiB are free for .*\n +→ .*free space/m)
-    expect(output).toMatch(/^warning +file descriptors +limit 1024: .*\n +→ LimitNOFILE=65536/m)
+    expect(output).toMatch(/^warning +file descriptors +limit 1024: .*\n +→ set LimitNOFILE=65536/m)
     expect(output).toMatch(/^warning +clock +not synchronized by NTP\n +→ install chrony/m)
   },
 )

@@ -204,13 +204,15 @@ test('while the host of its VM is lost, an address cannot move, even if the VM i
     'SELECT h.id, h.name FROM hosts h JOIN vms v ON v.host_id = h.id WHERE v.id = $1',
     [from],
   )
+  // A report of the host would end its loss.
+  await service.simulator().setHostLost(row!.name, true)
   await service.sql(`UPDATE hosts SET state = 'down' WHERE id = $1`, [row!.id])
   const assign = () => service.call('addressAssign', { params: { address_id: id }, body: { vm_id: to } })
   expect(await assign()).toMatchObject({ status: 409, body: { code: 'conflict' } })
   await deleted(from)
   expect(await assign()).toMatchObject({ status: 409, body: { code: 'conflict' } })
   expect((await service.call('addressDelete', { params: { address_id: id } })).status).toBe(409)
-  await service.sql(`UPDATE hosts SET state = 'up' WHERE id = $1`, [row!.id])
+  await service.simulator().setHostLost(row!.name, false)
   await settle(service)
   expect(await read(id)).toMatchObject({ vm_id: '' })
 })

@@ -50,7 +50,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   return (
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
-      <div className="grid items-start gap-x-6 gap-y-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-x-6 gap-y-4 lg:grid-cols-2">
         <Section title={`Organization ${project.organization_name}`}>
           <p className="-mt-2 text-ink-muted">Limits for all projects of the organization combined.</p>
           <Loaded query={whole} rows={14}>
