@@ -1424,6 +1424,7 @@ CREATE TABLE webhook_deliveries (
   leased_until timestamp with time zone,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   completed_at timestamp with time zone,
+  response_body text DEFAULT ''::text NOT NULL,
   CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_deliveries_seq_key UNIQUE (seq),
   CONSTRAINT webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,

@@ -3,17 +3,19 @@ import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
 import { settled, visit } from '../test/support/browser-program.ts'
+import { fillProject } from './contents.ts'
 import { takeReadmePictures } from './readme-pictures.ts'
 import { startScene } from './scene.ts'
 import { situations } from './situations.ts'
 
-// Takes screenshots of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, and of special situations
-// (situations.ts), into artifacts/pictures: vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px wide, in the dark
-// theme. The pictures of the README go into docs/pictures; `npm run pictures -- readme` takes only them.
+// Takes screenshots of every page at three widths, in both themes, with 0, 1, 20 and 3,000 VMs, and of special situations
+// (situations.ts), into artifacts/pictures: vms-3000-1280-dark.png is the list of 3,000 VMs, 1280 px wide, in the dark
+// theme. `npm run pictures -- NAMES LOOKS` takes only those that match: `npm run pictures -- '^fleet' '1280-light'`. The
+// pictures of the README go into docs/pictures; `npm run pictures -- readme` takes only them.
 
-const widths = { 1440: 900, 768: 1024, 390: 844 }
+const widths = { 1280: 800, 768: 1024, 390: 844 }
 const themes = ['light', 'dark'] as const
-const counts = [0, 1, 35, 10_000]
+const counts = [0, 1, 20, 3_000]
 
 /** Pages that change with the number of VMs; the others are taken once. */
 const counted = {
@@ -21,18 +23,22 @@ const counted = {
   vms: '/vms',
   'create-vm': '/vms/new',
   usage: '/usage',
-  events: '/events',
+  activity: '/activity',
 }
 const single = {
   vm: '/vms/VM',
+  'vm-metrics': '/vms/VM/metrics',
+  'vm-console': '/vms/VM/console',
   groups: '/groups',
+  group: '/groups/GROUP',
   templates: '/templates',
   queue: '/queue',
   disks: '/disks',
+  snapshots: '/snapshots',
+  images: '/images',
   firewall: '/network/firewall',
   networks: '/network/networks',
   addresses: '/network/addresses',
-  operations: '/operations',
   'access-keys': '/settings/keys',
   'ssh-keys': '/settings/ssh-keys',
   members: '/settings/members',
@@ -49,6 +55,7 @@ const fleet = {
   vms: '/vms',
   vm: '/vms/VM',
   capacity: '/capacity',
+  health: '/health',
   queue: '/queue',
   reservations: '/reservations',
   operations: '/operations?show=all',
@@ -66,31 +73,19 @@ const folder = join(root, 'artifacts/pictures')
 mkdirSync(folder, { recursive: true })
 const only = new RegExp(process.argv[2] ?? '')
 const isWanted = (name: string) => only.test(name)
+const looks = new RegExp(process.argv[3] ?? '')
 let taken = isWanted('readme') ? await takeReadmePictures() : 0
 if (process.argv[2] === 'readme') process.exit()
-// Single pages and situations use the projects with few VMs. Creating 10,000 VMs takes long, so only do it if needed.
+// Single pages and situations use the projects with few VMs. Creating 3,000 VMs takes long, so only do it if needed.
 const needed = counts.filter(
-  (count) => count <= 35 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
+  (count) => count <= 20 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
 )
 const scene = await startScene(Object.fromEntries(needed.map((count) => [`with-${count}`, count])))
 try {
   const { page, owner, projects } = scene
-  const project_id = projects['with-35']!
+  const project_id = projects['with-20']!
   const vm = (await owner.vmList({ project_id, names: 'train-7' })).items[0]!
-  const webhook = await owner.webhookCreate({ project_id }, { url: 'https://hooks.example.com/slipway' })
-  for (const [name, size] of [
-    ['datasets', '500GiB'],
-    ['checkpoints-of-the-long-run', '2048GiB'],
-  ] as const)
-    await owner.diskCreate({ project_id }, { name, size, location: vm.location, labels: { team: 'vision' } })
-  const { organization_id } = scene
-  for (const [name, reason] of [
-    ['a100_gpus', 'Training run of the vision team, from 1 December on'],
-    ['disk_gib', 'Datasets of the new customers'],
-  ] as const)
-    await owner.quotaRequestCreate({ organization_id }, { name, max: 1_000_000, reason })
-  await owner.alertRecipientsSet({ organization_id }, { emails: ['oncall@example.com'] })
-  const ids = { VM: vm.id, WEBHOOK: webhook.id }
+  const ids = await fillProject(scene, project_id, vm)
   for (const count of needed)
     await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
   await take(page, single, `/projects/${project_id}`, (name) => name, ids)
@@ -100,7 +95,7 @@ try {
   await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, {
     HOST: host.id,
     VM: vm.id,
-    ORGANIZATION: organization_id,
+    ORGANIZATION: scene.organization_id,
     USER: (await owner.rootGet()).caller.id,
   })
   for (const [name, prepare] of Object.entries(situations)) {
@@ -128,7 +123,7 @@ async function take(
   for (const [key, path] of Object.entries(paths)) {
     const name = nameOf(key)
     if (!isWanted(name)) continue
-    await visit(page, base + path.replace(/[A-Z]+$/, (what) => ids[what] ?? what))
+    await visit(page, base + path.replace(/[A-Z]{2,}/, (what) => ids[what] ?? what))
     await takeAll(page, name)
   }
 }
@@ -137,6 +132,7 @@ async function takeAll(page: Page, name: string): Promise<void> {
   for (const [width, height] of Object.entries(widths)) {
     await page.setViewportSize({ width: Number(width), height })
     for (const theme of themes) {
+      if (!looks.test(`${width}-${theme}`)) continue
       // The console uses its own setting, pages of the server use the color scheme of the system.
       await page.emulateMedia({ colorScheme: theme })
       await page.evaluate((wanted) => {

@@ -43,6 +43,20 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await page.getByText('Show as CLI, Terraform or curl').click()
     return page
   },
+  'activity-steps': async (scene) => {
+    const page = await inProject(scene, '/activity')
+    await page.getByRole('button', { name: 'Create VM succeeded' }).first().click()
+    await page.getByRole('listitem').getByText('Start the VM').waitFor()
+    return page
+  },
+  'webhook-delivery': async (scene) => {
+    const project_id = scene.projects['with-20']!
+    const [webhook] = await scene.owner.collect('webhookList', { project_id })
+    const page = await inProject(scene, `/settings/webhooks/${webhook!.id}`)
+    await page.getByRole('row').getByRole('button', { name: 'Webhook test' }).first().click()
+    await page.getByRole('tab', { name: 'Payload' }).waitFor()
+    return page
+  },
   'dialog-key': async (scene) => {
     const page = await inProject(scene, '/settings/keys')
     await page.getByRole('button', { name: 'Create key' }).first().click()
@@ -109,7 +123,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
 
 const longName = 'inference-gateway-production-eu-north-with-a-name-of-63-letters'
 
-async function inProject(scene: Scene, path: string, project = 'with-35'): Promise<Page> {
+async function inProject(scene: Scene, path: string, project = 'with-20'): Promise<Page> {
   await visit(scene.page, `/projects/${scene.projects[project]}${path}`)
   return scene.page
 }
@@ -148,6 +162,6 @@ async function decline(scene: Scene): Promise<void> {
        ON CONFLICT DO NOTHING RETURNING id)
      INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
      SELECT id, $2, 'a100.1x', 'vm_hour', 4574200000, 184250 FROM added`,
-    [scene.organization_id, scene.projects['with-35']],
+    [scene.organization_id, scene.projects['with-20']],
   )
 }

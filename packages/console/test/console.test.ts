@@ -1,4 +1,5 @@
 import { afterAll } from 'vitest'
+import './suites/activity.ts'
 import './suites/capacity.ts'
 import './suites/destructive.ts'
 import './suites/dev-mode.ts'

@@ -45,6 +45,11 @@ export const Image = record('Image', {
   tags: Type.Array(Type.String()),
   created_at: Timestamp,
   locations: Type.Array(Type.String()),
+  size_bytes: Type.Integer({
+    format: 'int64',
+    description: 'The size of the image file. 0 if it is not known, as for images of simulated locations.',
+    examples: [2361393152],
+  }),
 })
 export type Image = Static<typeof Image>
 

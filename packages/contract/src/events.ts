@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { eventTypes, eventTypesPattern } from './event-types.ts'
 import { defineRoutes } from './route.ts'
-import { body, Empty, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid } from './schema.ts'
+import { body, Empty, Instant, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid } from './schema.ts'
+import { operationStates } from './states.ts'
 
 export const Event = record('Event', {
   id: Uuid,
@@ -33,12 +34,26 @@ export type Event = Static<typeof Event>
 export const EventListQuery = Type.Object({
   ...pageQuery,
   resource_id: Type.Optional(Type.String({ ...Uuid, description: 'Only events of this resource.' })),
+  resource_type: Type.Optional(
+    Type.String({
+      maxLength: 50,
+      description:
+        'Only events of resources of this type, for example `vm`. This includes the results of operations on these resources.',
+      examples: ['vm'],
+    }),
+  ),
   type: Type.Optional(Type.Enum<string[]>([...eventTypes])),
   actor: Type.Optional(
     Type.String({
       maxLength: 100,
       description: 'Only events that this actor caused, for example `user:<id>`.',
     }),
+  ),
+  start: Type.Optional(
+    Type.String({ ...Instant, description: 'Only events at or after this time. Only for lists.' }),
+  ),
+  end: Type.Optional(
+    Type.String({ ...Instant, description: 'Only events before this time. Only for lists.' }),
   ),
   after: Type.Optional(
     Type.Integer({
@@ -50,6 +65,24 @@ export const EventListQuery = Type.Object({
   ),
 })
 export const EventList = pagedList('EventList', Event)
+
+const ProjectEventListQuery = Type.Object({
+  ...EventListQuery.properties,
+  q: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description:
+        'Only events of resources with this text in their name or id, including deleted resources. Letter case is ignored. Only for lists.',
+      examples: ['train'],
+    }),
+  ),
+  operation_state: Type.Optional(
+    Type.Enum([...operationStates], {
+      description: 'Only events of operations that are now in this state. Only for lists.',
+    }),
+  ),
+})
 
 const EventTypes = Type.Array(
   Type.String({
@@ -114,6 +147,21 @@ export const WebhookDelivery = record('WebhookDelivery', {
 })
 export type WebhookDelivery = Static<typeof WebhookDelivery>
 
+export const WebhookDeliveryDetail = record('WebhookDeliveryDetail', {
+  ...WebhookDelivery.properties,
+  payload: Type.String({
+    description:
+      'The body of the request, exactly as it is sent and signed. Empty for a moment until the event has its position.',
+    examples: ['{"type":"webhook.test","timestamp":"2026-11-14T23:50:00.000Z","data":{…}}'],
+  }),
+  response_body: Type.String({
+    description:
+      'The first 2 KiB of the response to the last attempt. Empty if there was no response, or if it was not UTF-8 text.',
+    examples: ['unknown event type'],
+  }),
+})
+export type WebhookDeliveryDetail = Static<typeof WebhookDeliveryDetail>
+
 export const eventRoutes = defineRoutes({
   eventList: {
     method: 'GET',
@@ -123,7 +171,7 @@ export const eventRoutes = defineRoutes({
     description:
       'With `Accept: text/event-stream`, the response is a stream of new events, or of all events after `Last-Event-ID`. `id:` is the position and `data:` is the event.',
     access: 'viewer',
-    query: EventListQuery,
+    query: ProjectEventListQuery,
     response: EventList,
     alsoReturns: 'text/event-stream',
   },
@@ -188,6 +236,14 @@ export const eventRoutes = defineRoutes({
     access: 'viewer',
     query: PageQuery,
     response: pagedList('WebhookDeliveryList', WebhookDelivery),
+  },
+  webhookDeliveryGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}',
+    tag: 'Events',
+    summary: 'Read a delivery with its payload and the response',
+    access: 'viewer',
+    response: WebhookDeliveryDetail,
   },
   webhookDeliveryReplay: {
     method: 'POST',

@@ -8,6 +8,7 @@ export interface EventStreamOptions {
   /** Start after this position. The default is to stream only new events. */
   after?: number | undefined
   resource_id?: string | undefined
+  resource_type?: string | undefined
   type?: string | undefined
   actor?: string | undefined
   /** Called each time a connection is established. */
@@ -28,8 +29,8 @@ export async function* eventStream(
   project_id: string,
   options: EventStreamOptions,
 ): AsyncGenerator<Event> {
-  const { signal, resource_id, type, actor, onConnect, onReconnect } = options
-  const query = { resource_id, type, actor }
+  const { signal, resource_id, resource_type, type, actor, onConnect, onReconnect } = options
+  const query = { resource_id, resource_type, type, actor }
   let position = options.after ?? (await latestPosition(transport, project_id, signal))
   let failures = 0
   const onPosition = (first: number) => {

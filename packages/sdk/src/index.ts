@@ -64,6 +64,7 @@ export type {
   VmUpdate,
   Webhook,
   WebhookDelivery,
+  WebhookDeliveryDetail,
 } from '@slipway/contract'
 export * from '@slipway/contract/states'
 export * from '@slipway/contract/vm-types'

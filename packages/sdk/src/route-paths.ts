@@ -173,6 +173,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   webhookUpdate: 'PATCH /v0.1/projects/{project_id}/webhooks/{webhook_id} body',
   webhookDelete: 'DELETE /v0.1/projects/{project_id}/webhooks/{webhook_id}',
   webhookDeliveryList: 'GET /v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries paged',
+  webhookDeliveryGet: 'GET /v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}',
   webhookDeliveryReplay:
     'POST /v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/replay',
   webhookTest: 'POST /v0.1/projects/{project_id}/webhooks/{webhook_id}/test',

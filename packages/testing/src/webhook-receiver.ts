@@ -17,6 +17,8 @@ export interface Receiver {
   received: Received[]
   /** Returns the status of the response; 204 by default. */
   answer: (received: Received) => number | Promise<number>
+  /** The body of its responses; empty by default. */
+  responseBody: string | Buffer
   close(): Promise<void>
 }
 
@@ -29,13 +31,14 @@ export async function startReceiver(): Promise<Receiver> {
     const received = { path: request.url!, headers: request.headers, text, body: JSON.parse(text) }
     receiver.received.push(received)
     const status = await receiver.answer(received)
-    response.writeHead(status, { location: `${receiver.url}/elsewhere` }).end()
+    response.writeHead(status, { location: `${receiver.url}/elsewhere` }).end(receiver.responseBody)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: [],
     answer: () => 204,
+    responseBody: '',
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

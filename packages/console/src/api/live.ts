@@ -27,7 +27,7 @@ const routesByResourceType: Record<string, RouteId[]> = {
   address: ['addressList', ...quotas],
   access_key: ['accessKeyList'],
   member: ['memberList'],
-  webhook: ['webhookList', 'webhookDeliveryList'],
+  webhook: ['webhookList', 'webhookDeliveryList', 'webhookDeliveryGet'],
   budget: ['budgetGet'],
   project: ['projectList', ...quotas],
   image: ['imageList'],

@@ -1,4 +1,4 @@
-import { createRoute } from '@tanstack/react-router'
+import { createRoute, redirect } from '@tanstack/react-router'
 import { readSearch } from '../lib/search-params.ts'
 import { lazyPage } from './lazy-page.ts'
 import { PageError } from './page-states.tsx'
@@ -23,8 +23,7 @@ const pages = {
   networks: () => import('../pages/network/networks/index.tsx'),
   addresses: () => import('../pages/network/addresses/index.tsx'),
   usage: () => import('../pages/usage/index.tsx'),
-  events: () => import('../pages/events.tsx'),
-  operations: () => import('../pages/operations.tsx'),
+  activity: () => import('../pages/activity.tsx'),
   reservations: () => import('../pages/settings/reservations.tsx'),
   keys: () => import('../pages/settings/access-keys.tsx'),
   sshKeys: () => import('../pages/settings/ssh-keys.tsx'),
@@ -46,6 +45,22 @@ const project = createRoute({
 const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>
   createRoute({ getParentRoute: () => project, path, validateSearch: readSearch, component })
 
+/** Former pages. Links to them keep their filters. */
+const movedToActivity = <const Path extends string>(path: Path) =>
+  createRoute({
+    getParentRoute: () => project,
+    path,
+    validateSearch: readSearch,
+    beforeLoad: ({ params, search }) => {
+      throw redirect({
+        to: '/projects/$projectId/activity',
+        params: params as { projectId: string },
+        search: search as never,
+        replace: true,
+      })
+    },
+  })
+
 export const projectRoutes = project.addChildren([
   page('/', lazyPage(pages.overview, 'Overview')),
   page('/vms', lazyPage(pages.vms, 'Vms')),
@@ -64,8 +79,9 @@ export const projectRoutes = project.addChildren([
   page('/network/networks', lazyPage(pages.networks, 'Networks')),
   page('/network/addresses', lazyPage(pages.addresses, 'Addresses')),
   page('/usage', lazyPage(pages.usage, 'Usage')),
-  page('/events', lazyPage(pages.events, 'Events')),
-  page('/operations', lazyPage(pages.operations, 'Operations')),
+  page('/activity', lazyPage(pages.activity, 'Activity')),
+  movedToActivity('/events'),
+  movedToActivity('/operations'),
   page('/settings/reservations', lazyPage(pages.reservations, 'Reservations')),
   page('/settings/keys', lazyPage(pages.keys, 'AccessKeys')),
   page('/settings/organization', lazyPage(pages.organization, 'OrganizationSettings')),

@@ -30,7 +30,7 @@ export function Sidebar() {
         { label: 'Disks', to: `${base}/disks`, icon: 'hard-drive' },
         { label: 'Network', to: `${base}/network/firewall`, under: [`${base}/network`], icon: 'network' },
         { label: 'Usage', to: `${base}/usage`, icon: 'chart-column' },
-        { label: 'Events', to: `${base}/events`, under: [`${base}/operations`], icon: 'activity' },
+        { label: 'Activity', to: `${base}/activity`, icon: 'activity' },
         { label: 'Settings', to: `${base}/settings/keys`, under: [`${base}/settings`], icon: 'settings' },
       ]
     : []

@@ -74,7 +74,7 @@ function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: bo
   if (kind === 'webhook_failing')
     return similar > 0 ? `${base}/settings/webhooks` : `${base}/settings/webhooks/${resource_id}`
   if (resource_type === 'vm') return similar > 0 ? `${base}/vms` : `${base}/vms/${resource_id}`
-  return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/operations`
+  return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/activity`
 }
 
 interface AlertGroup {

@@ -1,11 +1,11 @@
-import type { Event } from '@slipway/sdk'
-import { useInfiniteQuery } from '@tanstack/react-query'
+import type { Event, OperationState } from '@slipway/sdk'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
-import { durationOfGroup, type EventGroup, eventTone, groupEvents } from '../lib/event-groups.ts'
+import { durationOfGroup, type EventGroup, eventTone, groupEvents, operationOf } from '../lib/event-groups.ts'
 import { eventText, preciseDuration, resourceText, shortId, timeZone, utcDate } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
@@ -13,12 +13,26 @@ import { Skeleton } from '../ui/page.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
+import { OperationSteps } from './activity/operation-steps.tsx'
+
+interface ActivityFilter {
+  resource_type?: string | undefined
+  operation_state?: OperationState | undefined
+  q?: string | undefined
+  start?: string | undefined
+  end?: string | undefined
+}
 
 interface EventTableProps {
   projectId: string
   resourceId?: string
   type?: string
   actor?: string
+  /** Filters of the activity page. */
+  filter?: ActivityFilter
+  /** The id of the operation whose steps are shown below its row. */
+  openOperation?: string
+  onOpen?: (operationId: string) => void
   limit?: number
   /** Shows only the newest events, without a button for older ones. */
   isExcerpt?: boolean
@@ -29,12 +43,15 @@ export function EventTable({
   resourceId = '',
   type = '',
   actor = '',
+  filter,
+  openOperation,
+  onOpen,
   limit = 100,
   isExcerpt = false,
 }: EventTableProps) {
   const actors = useActorNames(useProject())
   const events = useInfiniteQuery({
-    queryKey: ['eventList', { projectId, resourceId, type, actor, limit, isExcerpt }],
+    queryKey: ['eventList', { projectId, resourceId, type, actor, filter, limit, isExcerpt }],
     initialPageParam: '',
     queryFn: ({ pageParam, signal }) =>
       client.eventList(
@@ -46,20 +63,36 @@ export function EventTable({
           resource_id: resourceId || undefined,
           type: type || undefined,
           actor: actor || undefined,
+          ...filter,
         },
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
+    // While a filter changes, the rows stay until the new ones are read.
+    ...(filter && { placeholderData: keepPreviousData }),
   })
   if (events.error && !events.data)
     return <ErrorState error={events.error} onRetry={() => events.refetch()} />
   if (!events.data) return <Skeleton rows={4} />
   const rows = events.data.pages.flatMap((page) => page.items)
   if (rows.length === 0)
-    return <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
+    return (
+      <p className="card px-4 py-3 text-ink-muted">
+        {type || actor || Object.values(filter ?? {}).some(Boolean)
+          ? 'No events match these filters.'
+          : 'No events in the last 90 days.'}
+      </p>
+    )
   return (
     <>
-      <EventRows rows={rows} projectId={projectId} actors={actors} maxRows={isExcerpt ? limit : undefined} />
+      <EventRows
+        rows={rows}
+        projectId={projectId}
+        actors={actors}
+        maxRows={isExcerpt ? limit : undefined}
+        openOperation={openOperation}
+        onOpen={onOpen}
+      />
       {!isExcerpt && <OlderEvents query={events} />}
     </>
   )
@@ -93,6 +126,9 @@ interface EventRowsProps {
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
   maxRows?: number | undefined
+  openOperation?: string | undefined
+  /** Shows the steps of an operation, or hides them if the id is empty. */
+  onOpen?: ((operationId: string) => void) | undefined
 }
 
 const noNames: ReadonlyMap<string, string> = new Map()
@@ -110,6 +146,8 @@ export function EventRows({
   isOfFleet = false,
   names = noNames,
   maxRows,
+  openOperation = '',
+  onOpen,
 }: EventRowsProps) {
   const currentNames = useResourceNames(projectId)
   const { projects, organizations } = useMe()
@@ -121,10 +159,23 @@ export function EventRows({
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
-  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet })
+  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet }, onOpen && { openOperation, onOpen })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
-  return <Table label="Events" rows={groups} columns={columns} rowKey={({ events }) => events.at(-1)!.id} />
+  const below = ({ event }: Row) =>
+    openOperation !== '' &&
+    operationOf(event) === openOperation && (
+      <OperationSteps projectId={projectId} operationId={openOperation} />
+    )
+  return (
+    <Table
+      label="Events"
+      rows={groups}
+      columns={columns}
+      rowKey={({ events }) => events.at(-1)!.id}
+      below={below}
+    />
+  )
 }
 
 type Row = EventGroup<ListedEvent>
@@ -142,12 +193,17 @@ function nameInEvent({ resource_type, data: { name, email, url, pci_address } }:
   return typeof found === 'string' ? found : ''
 }
 
-const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
+interface Opening {
+  openOperation: string
+  onOpen: (operationId: string) => void
+}
+
+const columnsFor = (projectId: string, names: Names, opening: Opening | undefined): Column<Row>[] => [
   {
     key: 'what',
     title: 'Event',
     width: 'minmax(264px, 1.2fr)',
-    cell: (row) => <What group={row} />,
+    cell: (row) => <What group={row} opening={opening} />,
   },
   {
     key: 'on',
@@ -181,8 +237,10 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
 ]
 
 /** Shows the result with a color, the duration, and all events of the group on hover. */
-function What({ group }: { group: Row }) {
+function What({ group, opening }: { group: Row; opening: Opening | undefined }) {
   const { event, events } = group
+  const operation = operationOf(event)
+  const isOpen = operation !== '' && opening?.openOperation === operation
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
@@ -191,7 +249,19 @@ function What({ group }: { group: Row }) {
         <Mark tone={eventTone(event.type)} />
       </span>
       <span className="min-w-0 break-words">
-        {eventText(event)}
+        {opening && operation ? (
+          <button
+            type="button"
+            aria-expanded={isOpen}
+            title="Show the steps"
+            className="text-left hover:text-accent-text hover:underline"
+            onClick={() => opening.onOpen(isOpen ? '' : operation)}
+          >
+            {eventText(event)}
+          </button>
+        ) : (
+          eventText(event)
+        )}
         {events.length > 1 && (
           <span className="figures whitespace-nowrap text-ink-muted">
             {' '}

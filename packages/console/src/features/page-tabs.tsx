@@ -2,7 +2,6 @@ import { useLocation } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useProjectId } from '../api/me.ts'
 import {
-  eventPages,
   fleetPages,
   networkPages,
   type PageName,
@@ -16,7 +15,6 @@ import { TabLinks } from '../ui/tabs.tsx'
 export const VmTabs = () => <ProjectTabs label="VMs" pages={vmPages} />
 export const StorageTabs = () => <ProjectTabs label="Disks" pages={storagePages} />
 export const NetworkTabs = () => <ProjectTabs label="Network" pages={networkPages} />
-export const EventTabs = () => <ProjectTabs label="Events" pages={eventPages} />
 export const SettingsTabs = () => <ProjectTabs label="Settings" pages={settingsPages} />
 
 function ProjectTabs({ label, pages }: { label: string; pages: PageName[] }) {

@@ -8,11 +8,11 @@ import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import {
   destinations,
-  eventPages,
   fleetPages,
   networkPages,
   type PageName,
   settingsPages,
+  storagePages,
   vmPages,
 } from '../lib/destinations.ts'
 import { plural, resourceText, sizeText } from '../lib/format.ts'
@@ -214,8 +214,8 @@ const allPages = [
   ...Object.values(destinations),
   createVm,
   ...vmPages,
+  ...storagePages,
   ...networkPages,
-  ...eventPages,
   ...settingsPages,
 ]
 /** Some pages are both in the sidebar and in tabs; each appears once. */

@@ -10,7 +10,7 @@ export const destinations: Record<string, PageName> = {
   d: { name: 'Disks', path: '/disks' },
   n: { name: 'Network', path: '/network/firewall' },
   u: { name: 'Usage', path: '/usage' },
-  e: { name: 'Events', path: '/events' },
+  e: { name: 'Activity', path: '/activity' },
   s: { name: 'Settings', path: '/settings/keys' },
 }
 
@@ -30,10 +30,6 @@ export const networkPages: PageName[] = [
   { name: 'Firewall', path: '/network/firewall' },
   { name: 'Networks', path: '/network/networks' },
   { name: 'Addresses', path: '/network/addresses' },
-]
-export const eventPages: PageName[] = [
-  { name: 'Events', path: '/events' },
-  { name: 'Operations', path: '/operations' },
 ]
 export const settingsPages: PageName[] = [
   { name: 'Access keys', path: '/settings/keys' },

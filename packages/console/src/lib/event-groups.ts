@@ -9,12 +9,16 @@ export interface EventGroup<One extends Event = Event> {
   events: One[]
 }
 
+/** Returns the id of the operation that the event belongs to; empty if there is none. */
+export const operationOf = ({ data }: Event): string =>
+  typeof data.operation_id === 'string' ? data.operation_id : ''
+
 /** Groups events by operation. The input and the result are sorted, newest first. */
 export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[] {
   const byOperation = new Map<string, One[]>()
   const groups: One[][] = []
   for (const event of events) {
-    const operation = typeof event.data.operation_id === 'string' ? event.data.operation_id : ''
+    const operation = operationOf(event)
     const group = byOperation.get(operation)
     if (operation && group) group.push(event)
     else {

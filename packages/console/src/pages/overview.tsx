@@ -90,7 +90,7 @@ export function Overview() {
       <Section
         title="Latest events"
         actions={
-          <Link to="/projects/$projectId/events" params={{ projectId }} className="link text-sm">
+          <Link to="/projects/$projectId/activity" params={{ projectId }} className="link text-sm">
             All events
           </Link>
         }

@@ -40,6 +40,8 @@ interface TableProps<Row> {
   onSelect?: (selected: Set<string>) => void
   /** The name of a row, for the label of its checkbox. */
   rowName?: (row: Row) => string
+  /** Returns what is shown below a row, for example its details; nothing if the row is closed. */
+  below?: (row: Row) => ReactNode
 }
 
 /** Cards do not fold columns. */
@@ -229,7 +231,9 @@ function PlainRow<Row>({
   isNarrow,
   top,
   measure,
+  below,
 }: RowProps<Row>) {
+  const details = below?.(row)
   const isSelected = selected?.has(rowKey(row)) ?? false
   const toggle = (isChosen: boolean) => {
     const next = new Set(selected)
@@ -289,6 +293,7 @@ function PlainRow<Row>({
             </div>
           )
         })}
+        {details && <div role="cell">{details}</div>}
       </div>
     )
   }
@@ -317,6 +322,11 @@ function PlainRow<Row>({
       ))}
       {folded.length > 0 && (
         <FoldedCells row={row} columns={folded} from={box ? 2 : 1} to={columns.at(-1)?.isActions ? -2 : -1} />
+      )}
+      {details && (
+        <div role="cell" className="col-span-full min-w-0 px-3 pt-1 pb-3">
+          {details}
+        </div>
       )}
     </div>
   )

@@ -113,8 +113,8 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await page.waitForURL((url) => !url.searchParams.has('state'))
     await main().getByLabel('State').selectOption('running')
     await page.waitForURL((url) => url.searchParams.get('state') === 'running')
-    await open(project_id, '/operations?state=failed')
-    await main().getByText('No operations.').waitFor()
+    await open(project_id, '/activity?state=failed')
+    await main().getByText('No events match these filters.').waitFor()
   })
 
   test('hundreds of rows have no gaps or overlaps after the width of the window changes', async () => {

@@ -113,7 +113,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
   test('long names are not cut off in lists', async () => {
     const name = `gateway-${'production-'.repeat(4)}replica-17`
     await createVm(service, name, 'a40.1x', project_id)
-    for (const path of ['/vms', '/events', '/operations']) {
+    for (const path of ['/vms', '/activity']) {
       await open(path)
       const cell = main().getByRole('cell').filter({ hasText: name }).first()
       await cell.waitFor()
@@ -126,7 +126,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
   test('a tenant sees that an operator stopped a VM, but not which operator', async () => {
     const { id } = await createVm(service, 'trainer', 'a40.1x', project_id)
     await service.operator.adminVmStop({ vm_id: id })
-    await open('/events')
+    await open('/activity')
     await main()
       .getByRole('row', { name: /^Stop.* VM trainer an operator / })
       .first()

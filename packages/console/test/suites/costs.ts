@@ -106,12 +106,12 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'told-once', 'a40.1x', project_id)
-    await open(project_id, '/events')
+    await open(project_id, '/activity')
     const lines = main().getByRole('row', { name: /VM told-once/ })
     await lines.filter({ hasText: /Create VM succeeded in \d/ }).waitFor()
     expect(await lines.count()).toBe(1)
     expect(await lines.getByRole('time').textContent()).toMatch(/:\d\d:\d\d/)
-    await screenshot(page, 'events-of-a-vm-light')
+    await screenshot(page, 'activity-of-a-vm-light')
     await service.operator.adminUserCreate({
       email: 'told@money.example',
       organization_id: service.organization_id,

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
   expectNoComplaints,
+  inBothThemes,
   isBrowserMissing,
   modalOf,
   openInvitation,
@@ -176,6 +177,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const receiver = await startReceiver()
     let isBroken = true
     receiver.answer = () => (isBroken ? 500 : 204)
+    receiver.responseBody = 'out of order <now>'
     const { client, project_id } = await openNewProject()
     await goTo('Settings')
     await page.getByRole('link', { name: 'Webhooks' }).click()
@@ -205,6 +207,14 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByText('retrying').waitFor()
     await delivery.getByText(/^(in \d+ s|now)$/).waitFor()
     await delivery.getByText('this webhook').waitFor()
+    const detail = delivery.getByRole('button', { name: /test/ })
+    await detail.click()
+    await delivery.getByText('"type": "webhook.test"').first().waitFor()
+    await delivery.getByRole('tab', { name: 'Response 500' }).click()
+    await delivery.getByText('out of order <now>').waitFor()
+    await delivery.getByRole('button', { name: 'Copy the response 500' }).waitFor()
+    expect(await inBothThemes(page, 'webhook-delivery')).toEqual([])
+    await detail.click()
     expect(await delivery.getByRole('time').last().textContent()).toMatch(/:\d\d:\d\d/)
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
     // An active webhook whose deliveries fail is shown as failing.

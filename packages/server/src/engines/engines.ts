@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Log } from '../services.ts'
@@ -6,6 +8,7 @@ import { countedEngine, noCalls } from './counted-engine.ts'
 import { type Engine, type EngineCalls, EngineError, type EngineImage } from './engine.ts'
 import { createIncusEngine } from './incus/index.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
+import { imagesDir } from './qemu/paths.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 
 export type OpenEngine = Engine & { close?(): Promise<void> }
@@ -92,7 +95,9 @@ function requireLocalIncus({ urls, socket }: IncusConfig): void {
 }
 
 async function miniImage(dataDir: string, log: Log): Promise<EngineImage[]> {
-  const source = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
+  const guest = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
+  const { size: sizeBytes } = await stat(join(imagesDir(dataDir), guest.folder, 'os.qcow2'))
+  const source = { ...guest, sizeBytes }
   const description = 'A small Linux guest with busybox and SSH, made from Debian packages'
   return [{ name: 'mini:latest', description, tags: ['mini', 'debian', 'slipway-guest'], source }]
 }

@@ -55,6 +55,7 @@ export const imageView = (row: ImageRow): Image => ({
   tags: row.tags,
   created_at: time(row.created_at),
   locations: row.locations,
+  size_bytes: typeof row.source.sizeBytes === 'number' ? row.source.sizeBytes : 0,
 })
 
 const products: readonly string[] = [...vmTypeNames, ...diskTypes, 'custom-image', 'snapshot']

@@ -1,4 +1,4 @@
-import type { AdminEvent, Event, Webhook, WebhookDelivery } from '@slipway/contract'
+import type { AdminEvent, Event, Webhook, WebhookDelivery, WebhookDeliveryDetail } from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { EventRow } from '../store/events/events.ts'
 import type { DeliveryWithResource } from '../store/events/webhook-deliveries.ts'
@@ -24,6 +24,12 @@ export const adminEventView = (row: EventRow, showsClient: boolean): AdminEvent 
   organization_id: row.organization_id ?? '',
 })
 
+/** The body of a delivery of the event. */
+export function webhookPayload(row: EventRow): string {
+  const event = eventView(row, false)
+  return JSON.stringify({ type: event.type, timestamp: event.created_at, data: event })
+}
+
 export const webhookView = (row: WebhookRow): Webhook => ({
   id: row.id,
   url: row.url,
@@ -48,4 +54,14 @@ export const deliveryView = (row: DeliveryWithResource): WebhookDelivery => ({
   next_attempt_at: time(row.next_attempt_at),
   created_at: time(row.created_at),
   completed_at: time(row.completed_at),
+})
+
+/** `event` is undefined until it has a position, which is before its first delivery. */
+export const deliveryDetailView = (
+  row: DeliveryWithResource,
+  event: EventRow | undefined,
+): WebhookDeliveryDetail => ({
+  ...deliveryView(row),
+  payload: event ? webhookPayload(event) : '',
+  response_body: row.response_body,
 })

@@ -18,7 +18,7 @@ import {
 import { emit } from '../store/events/events.ts'
 import { fanOutEvents, firstWantedPosition } from '../store/events/webhook-deliveries.ts'
 import { listWebhookSecrets, pauseFailingWebhook } from '../store/events/webhooks.ts'
-import { eventView, webhookView } from '../views/events.ts'
+import { webhookPayload, webhookView } from '../views/events.ts'
 import { type Outcome, WebhookSender } from './sender.ts'
 import { WebhookSlots } from './slots.ts'
 
@@ -131,8 +131,7 @@ export class WebhookDelivery {
     const { database, secretKey } = this.#services
     const sealed = await listWebhookSecrets(database, delivery.webhook_id)
     const secrets = sealed.map((each) => openSecret(secretKey, each))
-    const record = eventView(event, false)
-    const body = JSON.stringify({ type: record.type, timestamp: record.created_at, data: record })
+    const body = webhookPayload(event)
     const headers = {
       'content-type': 'application/json',
       'user-agent': 'slipway-webhooks',

@@ -4,6 +4,8 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 
 const maxResponseBytes = 64 * 1024
+/** How much of a response is kept, for the owner of the webhook. */
+const maxKeptBytes = 2 * 1024
 
 /** Returns all addresses of a name. */
 export type Resolve = (hostname: string) => Promise<string[]>
@@ -16,7 +18,11 @@ export interface Outcome {
   status: number
   /** Empty on success. */
   error: string
+  /** The beginning of the response, if it is text. */
+  responseBody: string
 }
+
+const failed = (error: string): Outcome => ({ status: 0, error, responseBody: '' })
 
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
@@ -54,12 +60,12 @@ export class WebhookSender {
       const addresses = await orAbort(this.#addressesOf(url), signal)
       const address = addresses.find((each) => this.#mayReach(each))
       if (address === undefined)
-        return { status: 0, error: 'the host name of the URL does not resolve to a public address' }
-      const status = await this.#send(url, address, headers, body, signal)
-      return { status, error: status >= 200 && status < 300 ? '' : describe(status) }
+        return failed('the host name of the URL does not resolve to a public address')
+      const { status, responseBody } = await this.#send(url, address, headers, body, signal)
+      return { status, error: status >= 200 && status < 300 ? '' : describe(status), responseBody }
     } catch (error) {
-      if (signal.aborted) return { status: 0, error: `no response within ${limitMs / 1000} s` }
-      return { status: 0, error: error instanceof Error ? error.message.slice(0, 300) : String(error) }
+      if (signal.aborted) return failed(`no response within ${limitMs / 1000} s`)
+      return failed(error instanceof Error ? error.message.slice(0, 300) : String(error))
     }
   }
 
@@ -74,7 +80,7 @@ export class WebhookSender {
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal,
-  ): Promise<number> {
+  ): Promise<Pick<Outcome, 'status' | 'responseBody'>> {
     const family = isIP(address)
     return new Promise((resolve, reject) => {
       const open = url.protocol === 'https:' ? httpsRequest : httpRequest
@@ -91,15 +97,24 @@ export class WebhookSender {
       outgoing.on('response', (response) => {
         const status = response.statusCode ?? 0
         let received = 0
+        const kept: Buffer[] = []
         response.on('data', (part: Buffer) => {
+          if (received < maxKeptBytes) kept.push(part.subarray(0, maxKeptBytes - received))
           received += part.length
           if (received > maxResponseBytes) outgoing.destroy()
         })
-        response.on('close', () => resolve(status)).on('error', () => resolve(status))
+        const end = () => resolve({ status, responseBody: textOf(Buffer.concat(kept)) })
+        response.on('close', end).on('error', end)
       })
       outgoing.end(body)
     })
   }
+}
+
+/** Returns the text of the bytes, without a cut character at the end; empty if they are not text. */
+function textOf(bytes: Buffer): string {
+  const text = new TextDecoder().decode(bytes, { stream: true })
+  return /[\0\ufffd]/.test(text) ? '' : text
 }
 
 function describe(status: number): string {

@@ -8,6 +8,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { setUpScript } from '../../src/engines/qemu/gpu-image/recipe.ts'
 import { runImagesCommand } from '../../src/images-command.ts'
+import type { ImageRow } from '../../src/store/fleet/images.ts'
+import { imageView } from '../../src/views/catalogue.ts'
 
 let folder: string
 const printed: string[] = []
@@ -46,6 +48,8 @@ test('an image is imported with its tags, and a second import adds tags', async 
   await take()
   expect(printed).toEqual(['own:1 is available in hall-a'])
   expect(await tags()).toEqual(['imported', 'cloud-init'])
+  const [image] = await query<ImageRow>(url, 'SELECT * FROM images')
+  expect(imageView(image!).size_bytes).toBe(1024 ** 2)
   await take('slipway-guest', 'imported')
   expect(await tags()).toEqual(['imported', 'cloud-init', 'slipway-guest'])
   await drop()

@@ -22,6 +22,7 @@ const exceptions: Record<string, string> = {
   capture_image_by_ref: 'a project has few custom images: the quota of the organization is 50',
   event_list:
     'an operator searches all events by type or actor; reads the newest rows until the page is full',
+  event_resources: 'a text search compares the names in all events of the project',
   fleet_counts: 'an operator reads the whole fleet',
   fleet_metrics: 'monitoring reads the whole fleet',
   gpu_fault_days: 'an operator reads the whole fleet, for at most 90 days',

@@ -125,6 +125,35 @@ test('a delivery is retried with growing pauses for a day, then given up, and ca
   expect(receiver.received.at(-1)!.text).toBe(receiver.received[0]!.text)
 })
 
+test('a delivery shows the payload as it was sent, and the beginning of the response if it is text', async () => {
+  const receiver = await startReceiver()
+  receiver.answer = () => 500
+  await service.clock.freeze(new Date().toISOString())
+  const { id: webhook_id } = await create(receiver, ['gpu.*'])
+  const read = async () => {
+    const delivery_id = (await deliveries(webhook_id))[0]!.id
+    return service.ok('webhookDeliveryGet', { params: { webhook_id, delivery_id } })
+  }
+  const receive = async (body: string | Buffer) => {
+    receiver.responseBody = body
+    await happen('gpu.lost', crypto.randomUUID(), { name: '</script>' })
+    await service.clock.advance('10 minutes')
+    await serve()
+    return read()
+  }
+  const refused = await receive('unknown event <b>')
+  expect(refused).toMatchObject({ response_status: 500, response_body: 'unknown event <b>' })
+  expect(receiver.received.map(({ text }) => text)).toContain(refused.payload)
+  // The cut does not divide a character, which has three bytes here.
+  expect((await receive('€'.repeat(1_000))).response_body).toBe('€'.repeat(Math.floor(2048 / 3)))
+  expect((await receive(Buffer.from([0x68, 0x00, 0x69]))).response_body).toBe('')
+  expect((await receive(Buffer.from([0xff, 0xfe, 0x68]))).response_body).toBe('')
+  const other = await service.call('webhookDeliveryGet', {
+    params: { webhook_id, delivery_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10' },
+  })
+  expect(other.status).toBe(404)
+})
+
 test('deliveries keep the order of each resource, and a failing one delays only its own resource', async () => {
   const receiver = await startReceiver()
   let isFailing = true

@@ -59,7 +59,7 @@ test('the webhook sender connects to the address that was checked, even if the n
   const resolve = async () => (++questions === 1 ? ['10.0.0.1', '127.0.0.1'] : ['10.0.0.1'])
   const sender = new WebhookSender(addressGuard(['127.0.0.1']), resolve)
   const outcome = await sender.post(`http://hooks.example.com:${port}/x`, {}, '{}', 5_000)
-  expect(outcome).toEqual({ status: 204, error: '' })
+  expect(outcome).toEqual({ status: 204, error: '', responseBody: '' })
   expect(receiver.received[0]!.headers.host).toBe(`hooks.example.com:${port}`)
   expect(questions).toBe(1)
 })
@@ -72,6 +72,7 @@ test('a webhook host name that resolves to a private address is refused without 
   expect(outcome).toEqual({
     status: 0,
     error: 'the host name of the URL does not resolve to a public address',
+    responseBody: '',
   })
   expect(receiver.received).toEqual([])
 })
@@ -81,7 +82,7 @@ test('the webhook sender gives up on a receiver that does not respond in time', 
   receiver.answer = () => new Promise(() => {})
   const sender = new WebhookSender(addressGuard(['127.0.0.0/8']))
   const outcome = await sender.post(receiver.url, {}, '{}', 100)
-  expect(outcome).toEqual({ status: 0, error: 'no response within 0.1 s' })
+  expect(outcome).toEqual({ status: 0, error: 'no response within 0.1 s', responseBody: '' })
 })
 
 test('a webhook with a private or invalid URL can be neither created nor updated', async () => {

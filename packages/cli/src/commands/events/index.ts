@@ -1,7 +1,10 @@
 import { eventTypes } from '@slipway/contract/event-types'
+import type { OperationState } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
+import { UsageError } from '../../errors/cli-error.ts'
 import { print, printLine, printList } from '../../output/print.ts'
+import { stateOption } from '../operation/resource.ts'
 import { idOfAny, namesById } from '../resource-names.ts'
 import {
   eventColumns,
@@ -11,6 +14,7 @@ import {
   namedColumns,
   nameOf,
   newestEvents,
+  periodOptions,
 } from './resource.ts'
 
 interface EventsInput {
@@ -18,7 +22,12 @@ interface EventsInput {
   limit: Limit
   type?: string
   resource?: string
+  resourceType?: string
+  search?: string
+  state?: string
   actor?: string
+  start?: string
+  end?: string
   after?: number
 }
 
@@ -41,16 +50,34 @@ export const events = command<EventsInput>({
       complete: 'vm',
     },
     {
+      flags: '--resource-type <type>',
+      description: 'only events of resources of this type, for example vm',
+    },
+    {
+      flags: '--search <text>',
+      description: 'only events of resources with this text in their name or id',
+    },
+    { ...stateOption, description: `only events of operations in this state: ${stateOption.description}` },
+    {
       flags: '--actor <actor>',
       description: 'only events caused by this actor: user:…, access_key:… or system',
     },
+    ...periodOptions,
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },
   ],
   columns: eventColumns,
-  examples: ['slipway events', 'slipway events -f', 'slipway events --type vm.running --limit 100 -o json'],
-  async run(cli, { follow, limit, type, resource, actor, after }) {
+  examples: [
+    'slipway events',
+    'slipway events -f',
+    'slipway events --type vm.running --limit 100 -o json',
+    'slipway events --search train-7 --state failed --start 2026-11-01',
+  ],
+  async run(cli, { follow, limit, type, resource, resourceType, search, state, actor, start, end, after }) {
+    if (follow && (search ?? state ?? start ?? end) !== undefined)
+      throw new UsageError('--search, --state, --start and --end cannot be used with --follow.')
     const project_id = await cli.project()
-    const filter = { type, resource_id: resource && (await idOfAny(cli, resource)), actor }
+    const resource_id = resource && (await idOfAny(cli, resource))
+    const filter = { type, resource_id, resource_type: resourceType, actor }
     const names = await namesById(cli)
     if (follow) {
       for await (const event of cli.client.events({ project_id }, { ...filter, after })) {
@@ -60,8 +87,12 @@ export const events = command<EventsInput>({
       }
       return
     }
+    const operation_state = state?.toUpperCase() as OperationState | undefined
     const rows = await newestEvents(limit, (pageSize) =>
-      cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
+      cli.client.each('eventList', {
+        ...{ project_id, ...filter, q: search, operation_state, start, end },
+        limit: pageSize,
+      }),
     )
     for (const event of rows) learnName(names, event)
     await printList(cli, rows, namedColumns(names), 'eventList')

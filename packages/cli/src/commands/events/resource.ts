@@ -1,6 +1,6 @@
 import type { Event } from '@slipway/sdk'
 import type { OptionSpec } from '../../core/command.ts'
-import { parseNumber } from '../../core/parse.ts'
+import { parseNumber, parseTime } from '../../core/parse.ts'
 import type { Column } from '../../output/print.ts'
 
 export const eventColumns: Column<Event>[] = [
@@ -38,6 +38,12 @@ export const limitOption: OptionSpec = {
   default: '20',
   parse: parseNumber,
 }
+
+/** The options of every command that lists events of a period. */
+export const periodOptions: OptionSpec[] = [
+  { flags: '--start <time>', description: 'only events at or after this time', parse: parseTime },
+  { flags: '--end <time>', description: 'only events before this time', parse: parseTime },
+]
 
 /** A limit from the command line is parsed to a number; the default is a string. */
 export type Limit = number | string

@@ -10,6 +10,7 @@ export const images: Resource<Image> = {
     { name: 'description', value: (image) => image.description, spare: 2 },
     { name: 'tags', value: (image) => image.tags.join(','), spare: 3 },
     { name: 'locations', value: (image) => image.locations.join(','), spare: 1 },
+    { name: 'size_bytes', value: (image) => image.size_bytes || '', align: 'right', isExtra: true },
     idColumn,
   ],
   route: 'imageList',

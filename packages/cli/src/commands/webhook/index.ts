@@ -3,6 +3,7 @@ import { deleteCommand, listCommand } from '../../core/generic-commands.ts'
 import { webhookChange } from './change.ts'
 import { webhookCreate } from './create.ts'
 import { webhookDeliveries } from './deliveries.ts'
+import { webhookDelivery } from './delivery.ts'
 import { webhookListen } from './listen.ts'
 import { webhookPause, webhookResume } from './pause.ts'
 import { webhookReplay } from './replay.ts'
@@ -25,6 +26,7 @@ export const webhook: GroupSpec = {
     }),
     webhookListen,
     webhookDeliveries,
+    webhookDelivery,
     webhookReplay,
     webhookTest,
     webhookRotateSecret,

@@ -31,12 +31,15 @@ interface AuditEventsProps {
   project?: string
   organization?: string
   resource?: string
+  /** Limits the list to a period. */
+  start?: string | undefined
+  end?: string | undefined
   limit?: number
 }
 
 /** The events of all tenants and operators that match the filter. */
 export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
-  const { type, actor, project, organization, resource } = filter
+  const { type, actor, project, organization, resource, start, end } = filter
   const { actors, tenants, names } = useFleetNames()
   const events = useInfiniteQuery({
     queryKey: ['adminEventList', { ...filter, limit }],
@@ -51,6 +54,8 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
           project_id: project || undefined,
           organization_id: organization || undefined,
           resource_id: resource || undefined,
+          start,
+          end,
         },
         { signal },
       ),

@@ -1,4 +1,5 @@
 import { eventTypes } from '@slipway/contract/event-types'
+import { PeriodFilter, periodQuery } from '../../features/activity/filters.tsx'
 import { AuditEvents, useFleetNames } from '../../features/fleet/audit-events.tsx'
 import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -9,7 +10,7 @@ import { Select } from '../../ui/field.tsx'
 /** The audit log of all tenants and operators. */
 export function Audit() {
   const [search, setSearch] = useSearchState()
-  const { type = '', actor = '', project = '', organization = '' } = search
+  const { type = '', actor = '', project = '', organization = '', from = '', to = '' } = search
   const { projects, organizations, actors } = useFleetNames()
   const hasTenant = project !== '' || organization !== ''
   return (
@@ -55,18 +56,21 @@ export function Audit() {
             ...[...actors].map(([value, label]) => ({ value, label })),
           ]}
         />
-        {(type || actor || hasTenant) && (
+        <PeriodFilter from={from} to={to} onChange={setSearch} />
+        {(type || actor || hasTenant || from || to) && (
           <button
             type="button"
             className="link text-sm"
-            onClick={() => setSearch({ type: '', actor: '', project: '', organization: '' })}
+            onClick={() =>
+              setSearch({ type: '', actor: '', project: '', organization: '', from: '', to: '' })
+            }
           >
             Clear filter
           </button>
         )}
         <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
       </div>
-      <AuditEvents {...{ type, actor, project, organization }} />
+      <AuditEvents {...{ type, actor, project, organization, ...periodQuery(from, to) }} />
     </FleetPage>
   )
 }

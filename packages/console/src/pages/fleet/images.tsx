@@ -6,6 +6,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { storedText } from '../../lib/format.ts'
 import { curlCommand, shellQuote, shownForOperator } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -15,7 +16,17 @@ import { CheckField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
-import { Table } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+
+/** The size of images in simulated locations is not known. */
+const sizeColumn: Column<Image> = {
+  key: 'size',
+  title: 'Size',
+  width: '96px',
+  align: 'right',
+  cell: ({ size_bytes: bytes }) =>
+    bytes > 0 && bytes < 1024 ** 3 ? `${Math.ceil(bytes / 1024 ** 2)} MiB` : storedText(bytes),
+}
 
 export function Images() {
   const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })
@@ -65,6 +76,7 @@ export function Images() {
                 width: 'minmax(160px, 1.6fr)',
                 cell: (image) => image.locations.join(', ') || 'none',
               },
+              ...(data.items.some(({ size_bytes }) => size_bytes > 0) ? [sizeColumn] : []),
               timestampColumn('Imported', 'created_at'),
               actionColumn('200px', (image: Image) => (
                 <>

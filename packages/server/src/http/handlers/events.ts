@@ -1,10 +1,12 @@
 import { Failure } from '../../domain/failure.ts'
+import { findEventResources, findPositions, findUnfinishedSince } from '../../store/events/event-search.ts'
 import {
+  type EventFilter,
   type EventRow,
   type EventScope,
   findEventBounds,
   listEvents,
-  listEventsAfter,
+  listEventsForward,
   stampEvents,
 } from '../../store/events/events.ts'
 import { adminEventView, eventView } from '../../views/events.ts'
@@ -12,8 +14,10 @@ import { showsClientAddress } from '../access.ts'
 import { alreadyResponded, type Context, type Handlers } from '../context.ts'
 import { page } from '../pages.ts'
 import { wantsStream } from '../streams/streams.ts'
+import { invalidParameter } from '../validation.ts'
 
 type EventRoutes = 'eventList' | 'organizationEventList' | 'adminEventList'
+type ListFilter = Omit<EventFilter, 'limit'>
 
 export const eventHandlers = {
   eventList: (context) =>
@@ -36,6 +40,7 @@ async function listOrStream<View>(
   const filter = {
     ...scope,
     resourceId: query.resource_id ?? null,
+    resourceType: query.resource_type ?? null,
     type: query.type ?? null,
     actor: query.actor ?? null,
   }
@@ -47,10 +52,14 @@ async function listOrStream<View>(
   await stampEvents(services.database, true)
   const { after } = query
   if (after !== undefined) await requireKept(context, after)
-  const read = (cursor: string | null, limit: number) =>
-    after === undefined
-      ? listEvents(tx, { ...filter, limit }, cursor === null ? null : Number(cursor))
-      : listEventsAfter(tx, { ...filter, limit }, Math.max(after, Number(cursor ?? 0)))
+  const wanted: ListFilter = { ...filter, ...(await listFilterOf(context, scope)) }
+  const { above, below } = await findPositions(tx, wanted.start, wanted.end)
+  const read = (cursor: string | null, limit: number) => {
+    const position = Number(cursor ?? 0)
+    return after === undefined
+      ? listEvents(tx, { ...wanted, limit }, { above, below: cursor === null ? below : position })
+      : listEventsForward(tx, { ...wanted, limit }, { above: Math.max(above, after, position), below })
+  }
   const showsClient = showsClientAddress(request.grant)
   return page(
     context,
@@ -58,6 +67,31 @@ async function listOrStream<View>(
     (row) => view(row, showsClient),
     (row) => String(row.position),
   )
+}
+
+/** Returns the filters that streams do not have. */
+async function listFilterOf(
+  { tx, query }: Context<EventRoutes>,
+  { projectId }: EventScope,
+): Promise<Pick<ListFilter, 'resourceIds' | 'operationState' | 'start' | 'end'>> {
+  // Only the events of a project have these two.
+  const { q, operation_state: operationState = null } = query as Context<'eventList'>['query']
+  const [start, end] = [timeOf('start', query.start), timeOf('end', query.end)]
+  const found = q === undefined || projectId === null ? null : await findEventResources(tx, projectId, q)
+  const resourceIds = found?.map(({ resource_id }) => resource_id) ?? null
+  if (operationState !== 'IN_PROGRESS' || projectId === null)
+    return { resourceIds, operationState, start, end }
+  // Older events belong to operations that have ended.
+  const { since } = (await findUnfinishedSince(tx, projectId))!
+  return { resourceIds, operationState, start: start !== null && start > since ? start : since, end }
+}
+
+function timeOf(field: string, text: string | undefined): Date | null {
+  if (text === undefined) return null
+  const time = new Date(text)
+  // The format allows leap seconds.
+  if (Number.isNaN(time.getTime())) throw invalidParameter(field, 'is not a valid time')
+  return time
 }
 
 /** A client that continues from a position must not miss events. `after=0` asks for all events that are still stored. */

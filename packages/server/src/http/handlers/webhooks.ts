@@ -1,8 +1,8 @@
 import { requireFound } from '../../domain/failure.ts'
 import { withResourceNames } from '../../store/compute/resource-names.ts'
-import { listDeliveries } from '../../store/events/webhook-deliveries.ts'
+import { findDelivery, findDeliveryEvent, listDeliveries } from '../../store/events/webhook-deliveries.ts'
 import { findWebhook, listWebhooks, type WebhookRow } from '../../store/events/webhooks.ts'
-import { deliveryView, webhookView } from '../../views/events.ts'
+import { deliveryDetailView, deliveryView, webhookView } from '../../views/events.ts'
 import {
   changeWebhook,
   createWebhook,
@@ -42,6 +42,13 @@ export const webhookHandlers = {
     const read = async (before: string | null, limit: number) =>
       withResourceNames(tx, await listDeliveries(tx, id, before === null ? null : Number(before), limit))
     return page(context, read, deliveryView, (row) => String(row.seq))
+  },
+
+  async webhookDeliveryGet({ tx, project, params }) {
+    const { id } = requireFound('webhook', await findWebhook(tx, project.projectId, params.webhook_id))
+    const found = requireFound('delivery', await findDelivery(tx, id, params.delivery_id))
+    const [row] = await withResourceNames(tx, [found])
+    return deliveryDetailView(row!, await findDeliveryEvent(tx, found.event_id))
   },
 
   async webhookDeliveryReplay({ tx, by, params }) {

@@ -7,7 +7,10 @@ import type { OperatorReads } from '../operator-reads.ts'
 const maxBufferedBytes = 256 * 1024
 const closeMs = 1_000
 
-export type StreamFilter = Omit<EventFilter, 'limit'>
+export type StreamFilter = Pick<
+  EventFilter,
+  'projectId' | 'organizationId' | 'resourceId' | 'resourceType' | 'type' | 'actor'
+>
 
 /** Returns the event as a server-sent event. */
 export const frameOf = (row: EventRow, showsClient: boolean): string =>
@@ -45,12 +48,13 @@ export class EventStream {
   }
 
   wants(row: EventRow): boolean {
-    const { projectId, organizationId, resourceId, type, actor } = this.filter
+    const { projectId, organizationId, resourceId, resourceType, type, actor } = this.filter
     return (
       row.position > this.position &&
       (projectId === null || row.project_id === projectId) &&
       (organizationId === null || (row.organization_id === organizationId && row.project_id === null)) &&
       (resourceId === null || row.resource_id === resourceId) &&
+      (resourceType === null || row.resource_type === resourceType) &&
       (type === null || row.type === type) &&
       (actor === null || row.actor === actor)
     )

@@ -89,7 +89,7 @@ export class EventStreams {
     { query, reply, request, caller, by, routeId }: StreamRequest,
     filter: StreamFilter,
   ): Promise<void> {
-    for (const name of ['page_token', 'after'] as const)
+    for (const name of ['page_token', 'after', 'start', 'end', 'q', 'operation_state'] as const)
       if (query[name] !== undefined)
         throw new Failure(
           'invalid_argument',

@@ -12,6 +12,7 @@ export interface DeliveryRow {
   state: 'pending' | 'delivered' | 'failed'
   attempts: number
   response_status: number
+  response_body: string
   error: string
   next_attempt_at: Date | null
   created_at: Date
@@ -46,6 +47,7 @@ export interface AttemptOutcome {
   state: DeliveryRow['state']
   status: number
   error: string
+  responseBody: string
   /** The time until the next attempt, if there is one. */
   pauseS: number | null
   isSlow: boolean
@@ -122,12 +124,16 @@ const claim = statement<
 // worker has taken over.
 const end = statement<
   { state: DeliveryRow['state'] },
-  { id: string; attempt: number } & Pick<AttemptOutcome, 'state' | 'status' | 'error' | 'pauseS'>
+  { id: string; attempt: number } & Pick<
+    AttemptOutcome,
+    'state' | 'status' | 'error' | 'responseBody' | 'pauseS'
+  >
 >(
   'webhook_delivery_end',
   `WITH ended AS (
      UPDATE webhook_deliveries d
-     SET state = :state, response_status = :status, error = :error, leased_until = NULL,
+     SET state = :state, response_status = :status, response_body = :responseBody, error = :error,
+         leased_until = NULL,
          completed_at = CASE WHEN :state <> 'pending' THEN slipway_now() END,
          next_attempt_at = CASE WHEN :state = 'pending' AND (d.is_direct OR w.state = 'active')
                                 THEN slipway_now() + :pauseS * interval '1 second' END
@@ -206,8 +212,8 @@ export async function endAttempt(
   { id, webhook_id, attempts }: DeliveryRow,
   outcome: AttemptOutcome,
 ): Promise<DeliveryRow['state'] | undefined> {
-  const { state, status, error, pauseS, isSlow, restS } = outcome
-  const ended = await end.one(tx, { id, attempt: attempts, state, status, error, pauseS })
+  const { state, status, error, responseBody, pauseS, isSlow, restS } = outcome
+  const ended = await end.one(tx, { id, attempt: attempts, state, status, error, responseBody, pauseS })
   if (!ended) return undefined
   if (state === 'delivered') await noteSuccess.run(tx, { id: webhook_id, isSlow })
   else await noteFailure.run(tx, { id: webhook_id, restS })

@@ -1,4 +1,4 @@
-import type { EventType } from '@slipway/contract'
+import type { EventType, OperationState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { sharedRead } from '../../postgres/keyed.ts'
@@ -140,24 +140,35 @@ const eventFilters = {
   resourceId: 'resource_id = :resourceId',
 }
 
-const isOfKind = `${ifGiven(':type::text', 'type = :type')} AND ${ifGiven(':actor::text', 'actor = :actor')}`
+const stateOfOperation = `(SELECT o.state FROM operations o WHERE o.id = nullif(data ->> 'operation_id', '')::uuid)`
 
-const list = filteredStatement<EventRow, EventFilter & { beforePosition: number | null }>(
+/** The filters that no index serves. */
+const isMatch = [
+  ifGiven(':type::text', 'type = :type'),
+  ifGiven(':actor::text', 'actor = :actor'),
+  ifGiven(':resourceType::text', 'resource_type = :resourceType'),
+  ifGiven(':resourceIds::text[]', 'resource_id = ANY (:resourceIds)'),
+  ifGiven(':operationState::text', `${stateOfOperation} = :operationState`),
+  ifGiven(':start::timestamptz', 'created_at >= :start'),
+  ifGiven(':end::timestamptz', 'created_at < :end'),
+].join(' AND ')
+
+const list = filteredStatement<EventRow, EventFilter & PositionRange>(
   'event_list',
   (given) => `SELECT * FROM events
-   WHERE position < coalesce(:beforePosition::bigint, 9223372036854775807)
-     AND ${isOfKind} ${given}
+   WHERE position > :above AND position < coalesce(:below::bigint, 9223372036854775807)
+     AND ${isMatch} ${given}
    ORDER BY position DESC LIMIT :limit`,
   eventFilters,
 )
 
 // Events become visible in the order of their positions, so no event can appear before the last one that was
 // read.
-const listForward = filteredStatement<EventRow, EventFilter & { after: number }>(
+const listForward = filteredStatement<EventRow, EventFilter & { above: number; below: number }>(
   'event_list_forward',
   (given) => `SELECT * FROM events
-   WHERE position > :after
-     AND ${isOfKind} ${given}
+   WHERE position > :above AND position < :below
+     AND ${isMatch} ${given}
    ORDER BY position LIMIT :limit`,
   eventFilters,
 )
@@ -221,20 +232,32 @@ export function listEventsBetween(
   return after.all(db, { ...range, limit })
 }
 
+/** A null means that the filter is not given. */
 export interface EventFilter extends EventScope {
   resourceId: string | null
+  resourceType: string | null
   type: string | null
   actor: string | null
+  resourceIds: string[] | null
+  operationState: OperationState | null
+  start: Date | null
+  end: Date | null
   limit: number
 }
 
+/** The positions before and after the events of a list. */
+export interface PositionRange {
+  above: number
+  below: number | null
+}
+
 /** Lists events, newest first. */
-export const listEvents = (db: Queryable, filter: EventFilter, beforePosition: number | null) =>
-  list.all(db, { ...filter, beforePosition })
+export const listEvents = (db: Queryable, filter: EventFilter, range: PositionRange) =>
+  list.all(db, { ...filter, ...range })
 
 /** Lists events, oldest first. */
-export const listEventsAfter = (db: Queryable, filter: EventFilter, after: number) =>
-  listForward.all(db, { ...filter, after })
+export const listEventsForward = (db: Queryable, filter: EventFilter, range: PositionRange) =>
+  listForward.all(db, { ...filter, ...range, below: range.below ?? Number.MAX_SAFE_INTEGER })
 
 // Streams use pruned_position to detect that the events they request are deleted. The oldest events are found
 // with an index, so that a run with nothing to delete is cheap.

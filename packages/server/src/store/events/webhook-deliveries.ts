@@ -2,6 +2,7 @@ import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './due-webhooks.ts'
+import type { EventRow } from './events.ts'
 
 /** A delivery with the resource of its event. */
 export type DeliveryWithResource = DeliveryRow & { resource_type: string; resource_name: string }
@@ -95,6 +96,12 @@ export const findDelivery = statement<DeliveryWithResource, { webhookId: string;
   'webhook_delivery_find',
   withResource('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 ).oneBy('webhookId', 'id')
+
+/** Returns the event of a delivery as it is sent; undefined if it has no position yet. */
+export const findDeliveryEvent = statement<EventRow, { eventId: string }>(
+  'webhook_delivery_event',
+  'SELECT * FROM events WHERE id = :eventId',
+).oneBy('eventId')
 
 /** Returns the position of the first event that a webhook may need; null while there are no webhooks. */
 export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>

@@ -243,7 +243,9 @@ export async function recordEvents({ service, ok }: Recorder, { ownerToken: toke
     })
   await delivered()
   const { items } = await ok('webhookDeliveryList', { params })
-  await ok('webhookDeliveryReplay', { token, params: { ...params, delivery_id: items[0]!.id } })
+  const delivery = { ...params, delivery_id: items[0]!.id }
+  await ok('webhookDeliveryGet', { params: delivery })
+  await ok('webhookDeliveryReplay', { token, params: delivery })
   await delivered()
   await ok('webhookRotateSecret', { token, params })
   await ok('webhookUpdate', { token, params, body: { state: 'paused' } })

@@ -6,6 +6,7 @@ import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { webhookPollMs } from '../../../features/webhooks/state.tsx'
 import { eventTypeText, resourceText, shortId } from '../../../lib/format.ts'
+import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
@@ -13,6 +14,7 @@ import { Skeleton } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp, Until } from '../../../ui/time.tsx'
+import { DeliveryDetail } from './delivery-detail.tsx'
 
 const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
@@ -21,6 +23,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   const projectId = useProjectId()
   const target = { project_id: projectId, webhook_id: webhookId }
   const whyNot = useWhyNot('admin')
+  const [search, setSearch] = useSearchState()
   const deliveries = useInfiniteQuery({
     queryKey: ['webhookDeliveryList', target],
     initialPageParam: '',
@@ -62,7 +65,17 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'event',
       title: 'Event',
       width: 'minmax(150px, 1fr)',
-      cell: ({ event_type }) => <span title={event_type}>{eventTypeText(event_type)}</span>,
+      cell: ({ id, event_type }) => (
+        <button
+          type="button"
+          aria-expanded={id === search.delivery}
+          title={`${event_type}: show the payload and the response`}
+          className="text-left font-medium hover:text-accent-text hover:underline"
+          onClick={() => setSearch({ delivery: id === search.delivery ? '' : id })}
+        >
+          {eventTypeText(event_type)}
+        </button>
+      ),
     },
     {
       key: 'on',
@@ -106,6 +119,14 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
         rows={rows}
         rowKey={(delivery) => delivery.id}
         columns={columns}
+        below={(delivery) =>
+          delivery.id === search.delivery && (
+            <DeliveryDetail
+              target={{ ...target, delivery_id: delivery.id }}
+              isPending={isUnderWay(delivery)}
+            />
+          )
+        }
         empty={
           <p className="card px-4 py-3 text-ink-muted">
             No deliveries yet. Use “Send test” to send a test event.

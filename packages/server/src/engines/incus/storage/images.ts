@@ -13,6 +13,8 @@ import { describe, fingerprintOf, formOf, type SplitImage } from './split-image.
 /** What an image's database row contains for this engine. */
 export interface IncusImageSource extends Record<string, unknown> {
   fingerprint: string
+  /** Only for adopted images; the size of an imported image is known from its file. */
+  sizeBytes?: number
 }
 
 const uploadMs = 3600_000
@@ -61,13 +63,15 @@ export class Images {
     if (!fingerprint)
       throw new EngineError('missing', `the Incus project ${project} has no image with the alias ${name}`)
     const path = `/1.0/images/${fingerprint}`
-    const { type } = await this.#ctx.client.get<{ type: string }>(path, { signal: this.#signal })
+    const { type, size } = await this.#ctx.client.get<{ type: string; size: number }>(path, {
+      signal: this.#signal,
+    })
     if (type !== instanceType)
       throw new EngineError(
         'rejected',
         `${name} is an image for a ${type}, but this location runs ${instanceType}s`,
       )
-    return { fingerprint }
+    return { fingerprint, sizeBytes: size }
   }
 
   async #publishDisk(file: string, sha256: string, name: string): Promise<IncusImageSource> {

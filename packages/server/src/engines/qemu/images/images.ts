@@ -24,6 +24,7 @@ interface DiskImageSource extends Record<string, unknown> {
   format: ImageFormat
   sha256: string
   virtualSizeGib: number
+  sizeBytes: number
 }
 
 const maxImportBytes = 512 * 1024 ** 3
@@ -70,10 +71,11 @@ export async function importImage(
       throw new EngineError('rejected', `${source} has SHA-256 ${actual}, expected ${expected}`)
     const file = `${expected}.img`
     const described = await describeFile(temporary, format)
+    const { size: sizeBytes } = await lstat(temporary)
     await chmod(temporary, 0o400)
     await rename(temporary, join(dir, file))
     progress(`${name} is imported`)
-    return { kind: 'disk', arch: hostArchitecture().name, file, sha256: expected, ...described }
+    return { kind: 'disk', arch: hostArchitecture().name, file, sha256: expected, ...described, sizeBytes }
   } finally {
     await rm(temporary, { force: true })
   }

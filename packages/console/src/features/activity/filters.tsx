@@ -1,0 +1,120 @@
+import type { OperationState } from '@slipway/sdk'
+import { useEffect, useState } from 'react'
+import { projectEventKinds, projectEventTypes } from '../../lib/event-kinds.ts'
+import { eventTypeText, resourceText } from '../../lib/format.ts'
+import { stateWord } from '../../lib/states.ts'
+import { Select } from '../../ui/field.tsx'
+
+interface FilterProps {
+  value: string
+  onChange: (value: string) => void
+}
+
+const operationStates: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
+
+/** Returns the state of the API for the word in the URL; undefined for an unknown word. */
+export const operationStateOf = (word: string): OperationState | undefined =>
+  operationStates.find((state) => stateWord(state) === word)
+
+export const StateFilter = ({ value, onChange }: FilterProps) => (
+  <Select
+    isSmall
+    label="State"
+    value={operationStateOf(value) ? value : ''}
+    onChange={onChange}
+    choices={[
+      { value: '', label: 'Any state' },
+      ...operationStates.map(stateWord).map((word) => ({ value: word, label: word })),
+    ]}
+  />
+)
+
+/** The results of operations are events of their resources, so the kind `operation` has no events of its own. */
+const wholeKinds = projectEventKinds.filter(({ kind }) => kind !== 'operation')
+
+/** One type such as `vm.crashed`, or all events of a kind of resources such as `vm.*`. */
+export const TypeFilter = ({ value, onChange }: FilterProps) => {
+  const isKnown =
+    value === '' || projectEventTypes.includes(value) || wholeKinds.some(({ kind }) => value === `${kind}.*`)
+  return (
+    <Select
+      isSmall
+      label="Type"
+      value={value}
+      onChange={onChange}
+      choices={[
+        { value: '', label: 'Any event' },
+        ...(isKnown ? [] : [{ value, label: eventTypeText(value) }]),
+        ...projectEventKinds.flatMap(({ kind, words, types }) => [
+          ...(kind === 'operation'
+            ? []
+            : [{ value: `${kind}.*`, label: `All ${resourceText(kind)} events`, group: words }]),
+          ...types.map((type) => ({ value: type, label: eventTypeText(type), group: words })),
+        ]),
+      ]}
+    />
+  )
+}
+
+/** The parameters of the API for a choice of the type filter. */
+export function typeQuery(value: string): { type?: string; resource_type?: string } {
+  if (value === '') return {}
+  return value.endsWith('.*') ? { resource_type: value.slice(0, -2) } : { type: value }
+}
+
+interface PeriodProps {
+  from: string
+  to: string
+  onChange: (changes: { from?: string; to?: string }) => void
+}
+
+const dateInput = 'h-7 rounded-md border border-line-strong bg-surface px-2 text-sm'
+
+/** The first and the last day of a period, both included, in the time zone of the browser. */
+export const PeriodFilter = ({ from, to, onChange }: PeriodProps) => (
+  <span className="inline-flex items-center gap-1.5 text-sm text-ink-muted">
+    <input
+      type="date"
+      aria-label="From date"
+      className={`${dateInput} ${from ? 'text-ink' : ''}`}
+      value={from}
+      max={to || undefined}
+      onChange={({ target }) => onChange({ from: target.value })}
+    />
+    to
+    <input
+      type="date"
+      aria-label="To date"
+      className={`${dateInput} ${to ? 'text-ink' : ''}`}
+      value={to}
+      min={from || undefined}
+      onChange={({ target }) => onChange({ to: target.value })}
+    />
+  </span>
+)
+
+/** The parameters of the API for the days of a period. An invalid date in the URL is ignored. */
+export const periodQuery = (from: string, to: string): { start?: string; end?: string } => {
+  const [start, end] = [midnight(from, 0), midnight(to, 1)]
+  return { ...(start && { start }), ...(end && { end }) }
+}
+
+/** Returns the start of the day that is `days` later, in local time. */
+function midnight(day: string, days: number): string {
+  const [, year, month, date] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(day) ?? []
+  if (!year) return ''
+  const time = new Date(Number(year), Number(month) - 1, Number(date) + days)
+  return Number.isNaN(time.getTime()) ? '' : time.toISOString()
+}
+
+const searchPauseMs = 250
+
+/** Returns the text after typing has paused, so that not every key sends a request. */
+export function useSettledText(text: string): string {
+  const [settled, setSettled] = useState(text)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), searchPauseMs)
+    return () => clearTimeout(timer)
+  }, [text])
+  return settled
+}

@@ -1,0 +1,80 @@
+import { useProject, useProjectId } from '../api/me.ts'
+import { useActorNames, useResourceNames } from '../api/resource-names.ts'
+import {
+  operationStateOf,
+  PeriodFilter,
+  periodQuery,
+  StateFilter,
+  TypeFilter,
+  typeQuery,
+  useSettledText,
+} from '../features/activity/filters.tsx'
+import { EventTable } from '../features/event-table.tsx'
+import { shortId } from '../lib/format.ts'
+import { useSearchState } from '../lib/use-search-state.ts'
+import { FilterInput, Select } from '../ui/field.tsx'
+import { Page } from '../ui/page.tsx'
+
+const noFilter = { q: '', state: '', type: '', actor: '', resource: '', from: '', to: '' }
+
+/** Everything that happened in the project: operations with their steps, and single events. */
+export function Activity() {
+  const projectId = useProjectId()
+  const [search, setSearch] = useSearchState()
+  const given = { ...noFilter, ...search }
+  const { state, type, actor, resource, from, to } = given
+  const q = useSettledText(given.q.trim())
+  const actors = useActorNames(useProject())
+  const resources = useResourceNames(projectId)
+  const isFiltered = (Object.keys(noFilter) as (keyof typeof noFilter)[]).some((name) => given[name] !== '')
+  return (
+    <Page title="Activity" isWide>
+      <div className="flex flex-wrap items-center gap-2">
+        <FilterInput
+          label="Search by resource name or ID"
+          value={given.q}
+          onChange={(q) => setSearch({ q })}
+        />
+        <StateFilter value={state} onChange={(state) => setSearch({ state })} />
+        <TypeFilter value={type} onChange={(type) => setSearch({ type })} />
+        <Select
+          isSmall
+          label="Person"
+          value={actor}
+          onChange={(actor) => setSearch({ actor })}
+          choices={[
+            { value: '', label: 'Anyone' },
+            ...[...actors].map(([value, label]) => ({ value, label })),
+            ...(actor && !actors.has(actor) ? [{ value: actor, label: actor }] : []),
+          ]}
+        />
+        <PeriodFilter from={from} to={to} onChange={setSearch} />
+        {resource && (
+          <span className="text-sm text-ink-muted">
+            Only {resources.get(resource) ?? `resource …${shortId(resource)}`}
+          </span>
+        )}
+        {isFiltered && (
+          <button type="button" className="link text-sm" onClick={() => setSearch(noFilter)}>
+            Clear filters
+          </button>
+        )}
+        <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
+      </div>
+      <EventTable
+        projectId={projectId}
+        resourceId={resource}
+        actor={actor}
+        type={typeQuery(type).type ?? ''}
+        filter={{
+          resource_type: typeQuery(type).resource_type,
+          operation_state: operationStateOf(state),
+          q: q || undefined,
+          ...periodQuery(from, to),
+        }}
+        openOperation={search.operation ?? ''}
+        onOpen={(operation) => setSearch({ operation })}
+      />
+    </Page>
+  )
+}

@@ -1,0 +1,51 @@
+import { read } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { webhookPollMs } from '../../../features/webhooks/state.tsx'
+import { Copyable } from '../../../ui/copy.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { TextTabs } from '../../../ui/text-tabs.tsx'
+
+interface DeliveryDetailProps {
+  target: { project_id: string; webhook_id: string; delivery_id: string }
+  isPending: boolean
+}
+
+/** What was sent and what the receiver responded, below the row of the delivery. */
+export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
+  const delivery = useQuery({
+    ...read('webhookDeliveryGet', { params: target }),
+    refetchInterval: isPending ? webhookPollMs : false,
+  })
+  return (
+    <Loaded query={delivery} rows={3}>
+      {({ payload, response_status, response_body, error, event_id }) => (
+        <div className="flex flex-col gap-2">
+          <TextTabs
+            label="Request and response"
+            texts={[
+              { name: 'Payload', text: payload, shown: indented(payload), empty: 'Not sent yet' },
+              {
+                name: response_status ? `Response ${response_status}` : 'Response',
+                text: response_body,
+                shown: indented(response_body),
+                empty: response_status ? 'No text in the response' : error || 'No response yet',
+              },
+            ]}
+          />
+          <p className="flex flex-wrap items-center gap-x-1 text-sm text-ink-muted">
+            webhook-id: <Copyable text={event_id} />
+          </p>
+        </div>
+      )}
+    </Loaded>
+  )
+}
+
+/** Returns JSON with indentation, and other text unchanged. */
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
