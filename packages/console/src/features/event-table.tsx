@@ -10,6 +10,7 @@ import { eventText, preciseDuration, resourceText, shortId, timeZone, utcDate } 
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Skeleton } from '../ui/page.tsx'
+import { RowToggle } from '../ui/row-toggle.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
@@ -250,15 +251,13 @@ function What({ group, opening }: { group: Row; opening: Opening | undefined }) 
       </span>
       <span className="min-w-0 break-words">
         {opening && operation ? (
-          <button
-            type="button"
-            aria-expanded={isOpen}
-            title="Show the steps"
-            className="text-left hover:text-accent-text hover:underline"
-            onClick={() => opening.onOpen(isOpen ? '' : operation)}
+          <RowToggle
+            isOpen={isOpen}
+            title="Steps of the operation"
+            onToggle={() => opening.onOpen(isOpen ? '' : operation)}
           >
             {eventText(event)}
-          </button>
+          </RowToggle>
         ) : (
           eventText(event)
         )}

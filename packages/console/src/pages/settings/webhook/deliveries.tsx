@@ -11,6 +11,7 @@ import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Skeleton } from '../../../ui/page.tsx'
+import { RowToggle } from '../../../ui/row-toggle.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp, Until } from '../../../ui/time.tsx'
@@ -66,15 +67,13 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       title: 'Event',
       width: 'minmax(150px, 1fr)',
       cell: ({ id, event_type }) => (
-        <button
-          type="button"
-          aria-expanded={id === search.delivery}
-          title={`${event_type}: show the payload and the response`}
-          className="text-left font-medium hover:text-accent-text hover:underline"
-          onClick={() => setSearch({ delivery: id === search.delivery ? '' : id })}
+        <RowToggle
+          isOpen={id === search.delivery}
+          title={`Payload and response of ${event_type}`}
+          onToggle={() => setSearch({ delivery: id === search.delivery ? '' : id })}
         >
           {eventTypeText(event_type)}
-        </button>
+        </RowToggle>
       ),
     },
     {

@@ -1,0 +1,28 @@
+import type { ReactNode } from 'react'
+import { Icon } from './icon.tsx'
+
+interface RowToggleProps {
+  isOpen: boolean
+  /** What the row shows when it is open. */
+  title: string
+  onToggle: () => void
+  children: ReactNode
+}
+
+/** The text of a row that shows and hides the details below it. */
+export const RowToggle = ({ isOpen, title, onToggle, children }: RowToggleProps) => (
+  <button
+    type="button"
+    aria-expanded={isOpen}
+    title={title}
+    className="group text-left hover:text-accent-text hover:underline"
+    onClick={onToggle}
+  >
+    {children}
+    <Icon
+      name="chevron-down"
+      size={14}
+      className={`ml-1 inline text-ink-muted group-hover:text-accent-text ${isOpen ? 'rotate-180' : ''}`}
+    />
+  </button>
+)
