@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { curlCommand, shownAs, terraformResource } from '../src/lib/shell.ts'
+import { curlCommand, shownForProject, terraformResource } from '../src/lib/shell.ts'
 
 beforeAll(() => {
   vi.stubGlobal('location', { origin: 'https://cloud.example.com' })
@@ -12,7 +12,7 @@ afterAll(() => {
 
 test('commands read scripts from files and keys from the environment, and never contain them', () => {
   const body = { name: 'train-7', startup_script: "#!/bin/sh\nexport TOKEN='s3cret'\n" }
-  const { cli, curl, terraform } = shownAs('p', {
+  const { cli, curl, terraform } = shownForProject('p', {
     cli: 'slipway vm create',
     path: '/vms',
     body,

@@ -295,7 +295,7 @@ test.each([
   [`${location}storage = "locla"`, /must be one of shared, local; did you mean "local"/],
   [
     `${location}public_ipv4 = "198.18.1.0/18"`,
-    /location\[0\]\.public_ipv4 = "198\.18\.1\.0\/18": .*zero host bits/,
+    /location\[0\]\.public_ipv4 = "198\.18\.1\.0\/18": .*host bits are all zero/,
   ],
   [
     `${location}public_ipv4 = "198.18.64.0/18"\n[[location]]\nname = "a-c"`,

@@ -20,8 +20,8 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
 }
 
 /**
- * The event stream updates these lists row by row, and they are refetched when the stream connects. Avoid other refetches
- * and structural sharing: a list can have ten thousand rows.
+ * The event stream updates these lists row by row, and they are refetched when the stream connects. These
+ * options avoid most other refetches, and structural sharing, because a list can have ten thousand rows.
  */
 const keptLive = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
 const isKeptLive = (id: ListId) => id === 'vmList' || id === 'diskList'

@@ -87,7 +87,7 @@ const commandsAt = (
 })
 
 /** Returns the commands that are equivalent to a project form. */
-export const shownAs = (projectId: string, request: ShownRequest): Commands =>
+export const shownForProject = (projectId: string, request: ShownRequest): Commands =>
   commandsAt(`/v0.1/projects/${projectId}`, request)
 
 /** Returns the commands that are equivalent to an organization form. */

@@ -135,7 +135,7 @@ export const AccessKeyRevoked = record('AccessKeyRevoked', {
 
 /** Part of the description of every route that creates a key. */
 export const childKeyDescription =
-  'A key that is created with another key cannot exceed the role, `expires_at` and `allowed_cidrs` of that key; a request for more fails with 400. If these fields are left out, the values of the creating key apply.'
+  'A key that is created with another key (its parent) cannot exceed the parent’s role, `expires_at` and `allowed_cidrs`; a request for more fails with 400. If these fields are left out, the values of the parent key apply.'
 
 export const Member = record('Member', {
   user_id: Uuid,

@@ -7,7 +7,7 @@ import { recording } from './recording.ts'
 export type { EventFacts, EventScope } from './event-facts.ts'
 
 const vm = of('vm', id('b01'), 'project', { name: 'train-7', labels, operation_id })
-const foundVm = of('vm', id('b01'), 'project', { name: 'train-7', labels })
+const vmWithoutOperation = of('vm', id('b01'), 'project', { name: 'train-7', labels })
 const disk = of('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
 const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
 const operation = of('vm', id('b01'), 'project', { operation_id })
@@ -49,7 +49,7 @@ const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
 const user = of('user', id('a03'), 'service')
-const userOf = of('user', id('a03'), 'organization')
+const userInOrganization = of('user', id('a03'), 'organization')
 const host = of('host', id('e01'), 'service', { name: 'us-east1-a-a100-1', location: 'us-east1-a' })
 const gpu = of('gpu', id('e02'), 'service', { pci_address: '0000:17:00.0' })
 const image = of('image', id('e03'), 'service', {
@@ -83,7 +83,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'billing.meter_disputed': organization('The payment provider reports a different amount for a day.', {
     day: '2026-11-13',
     usd_cents: 3480,
-    reason: 'the provider has another amount',
+    reason: 'the provider has a different amount',
   }),
   'budget.set': project('A project’s monthly budget was set or changed.', {
     monthly_usd: 2000,
@@ -156,7 +156,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes one.', {
     reasons: ['The GPU does not respond.'],
   }),
-  'gpu.fault': foundVm('A GPU of a VM reported an error, or was lost.', gpuFault),
+  'gpu.fault': vmWithoutOperation('A GPU of a VM reported an error, or was lost.', gpuFault),
   'gpu.missing': of(
     'host',
     id('e01'),
@@ -166,13 +166,13 @@ export const eventFacts: Record<EventType, EventFacts> = {
     pci_address: '0000:17:00.0',
     vm_id: id('b01'),
   }),
-  'gpu.returned': gpu('A GPU with a fault passed its check and is in stock again.'),
+  'gpu.returned': gpu('A GPU that had a fault passed its check and is in stock again.'),
   'gpu.updated': gpu('An operator put a GPU into quarantine, or released it from quarantine.', {
     state: 'quarantined',
   }),
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
-  'host.down': host('A host has not reported for too long.'),
+  'host.down': host('A host has gone too long without reporting.'),
   'host.drained': host('A host that is being drained has no VMs left.'),
   'host.draining': of(
     'host',
@@ -199,7 +199,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'image.created': image('An operator added an image.'),
   'image.deleted': image('An operator removed an image.'),
   'image.updated': image('An operator changed an image.'),
-  'instance_group.creating': group('The creation of a group was accepted with all its members.', {
+  'instance_group.creating': group('The creation of a group and all its members was accepted.', {
     ...began('CREATE'),
     desired_count: 4,
     location: 'us-east1-a',
@@ -207,7 +207,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'instance_group.deleted': group('A group and its members were deleted.', members),
   'instance_group.deleting': group('The deletion of a group was accepted.', began('DELETE')),
   'instance_group.deletion_repeated': deletionRepeated('instance_group', 'b06', 'a group'),
-  'instance_group.healthy': group('A group has all its members, and none is crashed or unreachable.', {
+  'instance_group.healthy': group('A group has all its members, and none has crashed or is unreachable.', {
     ...members,
     vm_id: id('b01'),
   }),
@@ -267,13 +267,17 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'organization.created': organization('An organization was created.', { name: 'Harbour Labs' }),
   'organization.payment_active': organization('The organization has a valid payment method.'),
   'organization.payment_declined': organization('A payment was declined.', { reason: 'card_declined' }),
-  'organization.payment_method_removed': organization('The payment method was removed.'),
+  'organization.payment_method_removed': organization('A card of the built-in payment provider was removed.'),
   'organization.payment_method_set': organization('A payment method was set.', {
     brand: 'visa',
     last4: '4242',
   }),
-  'organization.payment_never': organization('The organization has never had a payment method.'),
-  'organization.payment_removed': organization('The organization no longer has a payment method.'),
+  'organization.payment_never': organization(
+    'Never sent. Only an organization that has not had a payment method yet has the payment state `never`.',
+  ),
+  'organization.payment_removed': organization(
+    'The organization no longer has a payment method. Sent for every payment provider.',
+  ),
   'organization.restored': organization('An operator lifted a suspension.', {
     name: 'Harbour Labs',
     stop_vms: false,
@@ -311,13 +315,13 @@ export const eventFacts: Record<EventType, EventFacts> = {
     state: 'ended',
   }),
   'reservation.ending': reservation(
-    'A reservation ends in 30 days, 7 days, 24 hours or 1 hour.',
+    'A reservation ends soon. Sent 30 days, 7 days, 24 hours and 1 hour before it ends.',
     activeReservation,
   ),
-  'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.', {
-    state: 'late',
-    delivered_quantity: 8,
-  }),
+  'reservation.short': reservation(
+    'A reservation has begun, but some of its GPUs are not delivered. Only delivered GPUs are billed.',
+    { state: 'late', delivered_quantity: 8 },
+  ),
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
   ...copyEvents('snapshot'),
   'ssh_key.created': sshKey('A public key was registered.'),
@@ -335,20 +339,27 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'user.identity_linked': user('A single sign-on identity was linked.', { provider: 'example' }),
   'user.identity_unlinked': user('A single sign-on identity was unlinked.', { provider: 'example' }),
-  'user.invited': userOf('An operator invited a user.', { email: 'ada@example.com', role: 'owner' }),
+  'user.invited': userInOrganization('An operator invited a user.', {
+    email: 'ada@example.com',
+    role: 'owner',
+  }),
   'user.operator_granted': user('A user became an operator.', { email: 'ada@example.com' }),
   'user.operator_removed': user('A user is no longer an operator.', { email: 'ada@example.com' }),
   'user.password_changed': user('A user changed their password.'),
   'user.password_reset': user('A user set a new password with a reset code.'),
-  'user.refresh_token_reused': userOf('A refresh token was used a second time, and its session was ended.'),
-  'user.reset_mailed': user('A password reset code was sent by e-mail.'),
-  'user.reset_offered': user('An operator created a password reset code.', { email: 'ada@example.com' }),
+  'user.refresh_token_reused': userInOrganization(
+    'A refresh token was used a second time, and its session was ended.',
+  ),
+  'user.reset_mailed': user('A password reset code was sent to a user by e-mail.'),
+  'user.reset_offered': user('An operator created a password reset code for a user.', {
+    email: 'ada@example.com',
+  }),
   'user.restored': user('An operator restored a suspended user.', { email: 'ada@example.com' }),
   'user.session_ended': user('A user ended a session, or all sessions if none is specified.', {
     session_id: id('a07'),
   }),
-  'user.setup': user('The first operator was set up.'),
-  'user.sign_in_failed': userOf('A sign-in failed.', { reason: 'password' }),
+  'user.setup': user('The first operator’s account was created with the setup code.'),
+  'user.sign_in_failed': userInOrganization('A sign-in failed.', { reason: 'password' }),
   'user.signed_in': user('A user signed in.', { provider: 'example' }),
   'user.signed_out': user('A user signed out.'),
   'user.suspended': user('An operator suspended a user.', { email: 'ada@example.com' }),
@@ -359,17 +370,17 @@ export const eventFacts: Record<EventType, EventFacts> = {
     ...began('ATTACH'),
     disk_ids: [id('b02')],
   }),
-  'vm.console_closed': foundVm('A session on the serial console of a VM ended.', {
+  'vm.console_closed': vmWithoutOperation('A session on the serial console of a VM ended.', {
     session_id: id('d04'),
     mode: 'write',
     input_bytes: 214,
     output_bytes: 70_112,
   }),
-  'vm.console_opened': foundVm('A session on the serial console of a VM began.', {
+  'vm.console_opened': vmWithoutOperation('A session on the serial console of a VM began.', {
     session_id: id('d04'),
     mode: 'write',
   }),
-  'vm.crashed': foundVm('A VM stopped running unexpectedly.', {
+  'vm.crashed': vmWithoutOperation('A VM stopped running unexpectedly.', {
     detail: 'the guest powered off by itself',
   }),
   'vm.creating': vm('The creation of a VM was accepted, and its resources are reserved.', {
@@ -381,11 +392,11 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
-  'vm.expiring': foundVm('The time to live of a VM ends soon.', {
+  'vm.expiring': vmWithoutOperation('The time to live of a VM ends soon.', {
     expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
   }),
-  'vm.health_changed': foundVm(
+  'vm.health_changed': vmWithoutOperation(
     'The GPU health of a VM changed. If the host reports a GPU of the VM as lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
     {
       status: 'unhealthy',
@@ -393,37 +404,39 @@ export const eventFacts: Record<EventType, EventFacts> = {
       billing_paused_at: '2026-10-30T12:00:00.000Z',
     },
   ),
-  'vm.host_draining': foundVm('The host of a VM is being drained. The VM continues to run.', {
+  'vm.host_draining': vmWithoutOperation('The host of a VM is being drained. The VM continues to run.', {
     location: 'us-east1-a',
   }),
-  'vm.idle': foundVm('All GPUs of a VM have been idle for the window of its idle policy.', {
+  'vm.idle': vmWithoutOperation('All GPUs of a VM have been idle for the window of its idle policy.', {
     idle_since: '2026-10-30T11:00:00.000Z',
   }),
-  'vm.idle_stopping': foundVm('A VM is idle and will be stopped, unless it becomes busy first.', {
+  'vm.idle_stopping': vmWithoutOperation('A VM is idle and will be stopped, unless it becomes busy first.', {
     idle_since: '2026-10-30T11:00:00.000Z',
     stops_at: '2026-10-30T12:10:00.000Z',
   }),
-  'vm.idle_unknown': foundVm(
+  'vm.idle_unknown': vmWithoutOperation(
     'The guest of a VM with an idle policy does not report, so the VM is not stopped.',
     { window_seconds: 3600 },
   ),
-  'vm.maintenance_cancelled': foundVm('The maintenance of a VM’s host was cancelled.'),
-  'vm.maintenance_scheduled': foundVm(
+  'vm.maintenance_cancelled': vmWithoutOperation('The maintenance of a VM’s host was cancelled.'),
+  'vm.maintenance_scheduled': vmWithoutOperation(
     'Maintenance of a VM’s host is scheduled. Sent 7 days, 24 hours and 1 hour before it begins.',
     { maintenance_at: '2026-12-01T06:00:00.000Z', note: 'New power supplies', location: 'us-east1-a' },
   ),
-  'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.'),
-  'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM. The VM is not billed.', {
+  'vm.os_disk_found': vmWithoutOperation('The host has the OS disk of a VM again.'),
+  'vm.os_disk_lost': vmWithoutOperation('The host no longer has the OS disk of a VM. The VM is not billed.', {
     detail: 'its host no longer has its OS disk',
   }),
-  'vm.replace_failed': vm('A VM did not start on other GPUs. It is stopped.'),
+  'vm.replace_failed': vm('A VM did not start on its new GPUs. It is stopped.'),
   'vm.replaced': vm('A VM was moved to other GPUs and is running.'),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
   'vm.running': vm('A VM is running and is billed from this time.'),
   'vm.shutoff': vm('A VM is stopped.'),
   'vm.starting': vm('A VM is being started.', began('START')),
   'vm.stopping': vm('A VM is being stopped.', began('STOP')),
-  'vm.unreachable': foundVm('The host of a VM does not respond.', { detail: 'its host stopped reporting' }),
+  'vm.unreachable': vmWithoutOperation('The host of a VM does not respond.', {
+    detail: 'its host stopped reporting',
+  }),
   'vm.updated': vm(
     'The type, time to live, idle policy, name, description, labels or protection of a VM changed.',
     {

@@ -46,7 +46,7 @@ function expiryOf(parent: AccessKeyRow | null, { expires_at }: KeyRequest): Date
   if (Number.isNaN(expiresAt.getTime()))
     throw invalidField('expires_at', 'is not a valid time; expected, for example, 2026-12-31T00:00:00Z')
   if (latest && expiresAt > latest)
-    throw invalidField('expires_at', `must not be after ${time(latest)}, when the creating key expires`)
+    throw invalidField('expires_at', `must not be after ${time(latest)}, when the parent key expires`)
   return expiresAt
 }
 
@@ -60,7 +60,7 @@ function blocksOf(parent: AccessKeyRow | null, { allowed_cidrs }: KeyRequest): s
         'must be an address or a CIDR block, such as 10.0.0.0/8 or fd00::/8',
       )
   if (outer.length === 0) return blocks
-  const limit = `the creating key works only from ${outer.join(', ')}`
+  const limit = `the parent key works only from ${outer.join(', ')}`
   if (blocks.length === 0) throw invalidField('allowed_cidrs', `must not be empty: ${limit}`)
   const wider = blocks.findIndex((block) => !outer.some((each) => isBlockInside(block, each)))
   if (wider >= 0) throw invalidField(`allowed_cidrs/${wider}`, `is too wide: ${limit}`)

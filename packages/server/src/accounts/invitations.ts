@@ -1,7 +1,7 @@
 import type { Invitation, Role, TokenResponse } from '@slipway/contract'
+import { normalizeEmail } from '../domain/email.ts'
 import { Failure, invalidField } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { normaliseEmail } from '../domain/names.ts'
 import { hashNewPassword, refuseCommonPassword } from '../domain/password.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -81,7 +81,7 @@ async function emitEnded(tx: Tx, by: Requester, invitations: InvitationRow[]): P
 }
 
 export function requireEmail(given: string, field = 'email'): string {
-  const email = normaliseEmail(given)
+  const email = normalizeEmail(given)
   if (email === null) throw invalidField(field, 'is not an e-mail address')
   return email
 }

@@ -4,7 +4,7 @@ import { openSecret, sealSecret } from '../domain/secret-key.ts'
 import {
   newRecoveryCodes,
   newTotpSecret,
-  normaliseRecoveryCode,
+  normalizeRecoveryCode,
   totpStep,
   totpUri,
 } from '../domain/sign-in/totp.ts'
@@ -146,5 +146,5 @@ function countedChange<T>(
   )
 }
 
-const recoveryHash = (code: string) => hashSecret(normaliseRecoveryCode(code))
+const recoveryHash = (code: string) => hashSecret(normalizeRecoveryCode(code))
 const wrongCode = () => invalidGrant('The code is wrong or was already used.')

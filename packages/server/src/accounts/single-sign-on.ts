@@ -2,7 +2,7 @@ import { type Role, roles, type TokenResponse } from '@slipway/contract'
 import type { OidcConfig } from '../config/index.ts'
 import { Failure, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { normaliseEmail } from '../domain/names.ts'
+import { normalizeEmail } from '../domain/email.ts'
 import { sealSecret } from '../domain/secret-key.ts'
 import { TryAgain, type Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
@@ -125,7 +125,7 @@ export async function unlinkIdentity(
 
 async function findOrCreateUser(tx: Tx, visitor: Visitor, identity: OidcIdentity): Promise<string> {
   const { issuer, subject } = identity
-  const email = normaliseEmail(identity.email) ?? ''
+  const email = normalizeEmail(identity.email) ?? ''
   const known = await findIdentity(tx, issuer, subject)
   if (known) {
     await followEmail(tx, known.user_id, email)

@@ -5,7 +5,7 @@ import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import { listDueInvoices, markInvoicesPaid } from '../store/billing/invoices.ts'
 import {
-  countRunning,
+  countBilled,
   deletePaymentMethod,
   findPaymentMethod,
   listExpiredCards,
@@ -49,25 +49,25 @@ export async function setCard(tx: Tx, by: OrganizationRequester, card: Card): Pr
   await chargeDue(tx, by)
 }
 
-/** Throws a 409 error if anything still costs money. */
+/** Throws a 409 error if VMs are not stopped or disks exist. */
 export async function removeCard(tx: Tx, by: OrganizationRequester): Promise<void> {
   await lockOrganization(tx, by.organizationId)
-  await requireNothingRuns(tx, by.organizationId)
+  await requireNothingBilled(tx, by.organizationId)
   if ((await deletePaymentMethod(tx, by.organizationId)) === 0) return
   await emitBilling(tx, by, 'organization.payment_method_removed')
   await changePaymentState(tx, by, 'removed')
 }
 
-export async function requireNothingRuns(tx: Tx, organizationId: string): Promise<void> {
-  const { vms, disks } = await countRunning(tx, organizationId)
+export async function requireNothingBilled(tx: Tx, organizationId: string): Promise<void> {
+  const { vms, disks } = await countBilled(tx, organizationId)
   if (vms + disks > 0)
     throw new Failure(
       'conflict',
-      `The last payment method cannot be removed while VMs are running or disks exist (VMs not stopped: ${vms}, disks: ${disks}). Stop the VMs and delete the disks first.`,
+      `The payment method cannot be removed while VMs are running or disks exist (VMs not stopped: ${vms}, disks: ${disks}). Stop the VMs and delete the disks first.`,
     )
 }
 
-/** The signal makes all processes apply the new state immediately. */
+/** Changes the payment state, and signals all processes to apply it immediately. */
 export async function changePaymentState(
   tx: Tx,
   by: OrganizationRequester,

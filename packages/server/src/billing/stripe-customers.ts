@@ -13,7 +13,7 @@ import {
 } from '../store/billing/payments.ts'
 import type { OrganizationRequester } from '../store/events/events.ts'
 import { findOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
-import { changePaymentState, emitBilling, removeCard, requireNothingRuns, systemOf } from './payments.ts'
+import { changePaymentState, emitBilling, removeCard, requireNothingBilled, systemOf } from './payments.ts'
 import { stripeOf } from './stripe-client.ts'
 
 const setUpSeconds = 31 * 60
@@ -74,7 +74,7 @@ export async function setUpLink(
 
 export async function removeProviderMethod(services: Services, by: OrganizationRequester): Promise<void> {
   const { database } = services
-  await database.transaction((tx) => requireNothingRuns(tx, by.organizationId))
+  await database.transaction((tx) => requireNothingBilled(tx, by.organizationId))
   const method = await findPaymentMethod(database, by.organizationId)
   // A card of the built-in provider does not exist at Stripe.
   if (method?.provider === 'builtin') return database.transaction((tx) => removeCard(tx, by))

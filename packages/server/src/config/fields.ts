@@ -104,7 +104,7 @@ export const textTable: Check<Record<string, string>> = (value, key) => {
 export const ipv4Block: Check<string> = (value, key) =>
   typeof value === 'string' && value.includes('/') && parseCidr(value)
     ? value
-    : refuse(key, value, 'must be an IPv4 block with zero host bits, such as 198.18.0.0/18')
+    : refuse(key, value, 'must be an IPv4 block whose host bits are all zero, such as 198.18.0.0/18')
 
 export const ipBlock: Check<string> = (value, key) => {
   return typeof value === 'string' && isAddressBlock(value)
@@ -134,7 +134,7 @@ export type Section<F extends Fields> = {
 
 /**
  * Reads a table and keeps the file's key names. Reports unknown keys before missing ones, because an unknown
- * key is often a misspelled missing key.
+ * key is often a misspelling of a missing one.
  */
 export function readTable<F extends Fields>(fields: F, value: unknown, path: string): Values<F> {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) {
@@ -171,7 +171,7 @@ export function sectionOf<F extends Fields>(fields: F): Check<Section<F>> {
   return (value, key) => readSection(fields, value, key)
 }
 
-/** Reads an array of tables ([[path]]). Each table has its own key for messages. */
+/** Reads an array of tables ([[path]]). Error messages identify a table by its index, such as `path[0]`. */
 export function readTables<T>(
   value: unknown,
   path: string,

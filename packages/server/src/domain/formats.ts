@@ -67,11 +67,11 @@ export const formats: Record<string, (text: string) => string | null> = {
   'ipv4-cidr': (text) =>
     text.includes('/') && parseCidr(text)
       ? null
-      : `must be an IPv4 block with zero host bits, such as 10.20.0.0/16${didYouMean(nearestBlock(text))}`,
+      : `must be an IPv4 block whose host bits are all zero, such as 10.20.0.0/16${didYouMean(nearestBlock(text))}`,
   'ipv4-cidr-or-address': (text) =>
     text === '' || parseCidr(text)
       ? null
-      : `must be an IPv4 block with zero host bits, or an address${didYouMean(nearestBlock(text))}`,
+      : `must be an address, or an IPv4 block whose host bits are all zero${didYouMean(nearestBlock(text))}`,
   'port-range': (text) =>
     parsePort(text)
       ? null

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../postgres/database.ts'
-import { type KeyState, openIdempotencyKey, storeResponse } from '../store/identity/idempotency.ts'
+import { type KeyState, lockIdempotencyKey, storeResponse } from '../store/identity/idempotency.ts'
 
 export interface IdempotentRequest {
   key: string
@@ -34,17 +34,17 @@ export async function onceOnly(
   if (!request) return { text: await work(), isReplay: false }
   const { caller, key } = request
   const { keyHash, requestHash } = hashesOf(request)
-  const stored = storedResponse(key, requestHash, await openIdempotencyKey(tx, { caller, keyHash }))
+  const stored = storedResponse(key, requestHash, await lockIdempotencyKey(tx, { caller, keyHash }))
   if (stored) return stored
   const text = await work()
-  await storeResponse(tx, { caller, keyHash, requestHash, answerSealed: seal(key, text) })
+  await storeResponse(tx, { caller, keyHash, requestHash, responseSealed: seal(key, text) })
   return { text, isReplay: false }
 }
 
 function storedResponse(
   key: string,
   requestHash: Buffer,
-  { isOurs, answer }: KeyState,
+  { isOurs, response }: KeyState,
 ): StoredResponse | undefined {
   if (!isOurs)
     throw new Failure(
@@ -54,13 +54,13 @@ function storedResponse(
         retryAfterSeconds: 1,
       },
     )
-  if (!answer) return undefined
-  if (!answer.request_hash.equals(requestHash))
+  if (!response) return undefined
+  if (!response.request_hash.equals(requestHash))
     throw new Failure(
       'idempotency_key_reused',
       'This Idempotency-Key was used with a different request. Use a new key.',
     )
-  return { text: open(key, answer.answer_sealed), isReplay: true }
+  return { text: open(key, response.answer_sealed), isReplay: true }
 }
 
 const hashesOf = ({ key, method, path, body }: IdempotentRequest) => ({
@@ -70,7 +70,7 @@ const hashesOf = ({ key, method, path, body }: IdempotentRequest) => ({
     .digest(),
 })
 
-/** Normalizes the letter case of ids and a trailing slash, so that equal requests have equal hashes. */
+/** Lower-cases the path and removes a trailing slash, so that equivalent URLs have equal hashes. */
 export function plainUrl(url: string): string {
   const [path = '', ...query] = url.split('?')
   return [path.toLowerCase().replace(/\/$/, ''), ...query].join('?')

@@ -36,8 +36,9 @@ interface StaticFile {
 export type SendConsolePage = (request: FastifyRequest, reply: FastifyReply) => FastifyReply
 
 /**
- * Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is
- * marked. Returns the function that sends the page, for paths that have their own checks.
+ * Serves the built console's files, and its index.html for every path that the console's router handles. If
+ * `isDev` is true, the page is marked. Returns the function that sends the page, for paths that have their
+ * own checks.
  */
 export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendConsolePage {
   const files = readFiles(join(packageRoot(), 'dist/console'), isDev)
@@ -66,7 +67,9 @@ const pagePath = /^\/(?:(?:sign-in|setup|accept|reset|forgot|catalogue|account|p
 const wantsPage = (path: string, accept: string): boolean =>
   accept.includes('text/html') || (pagePath.test(path) && !accept.includes('json'))
 
-/** Reads a few hundred kilobytes into memory. A file is compressed once, at its first request. */
+/**
+ * Reads all files into memory (a few hundred kilobytes). A file is compressed once, at its first request.
+ */
 function readFiles(directory: string, isDev: boolean): Map<string, StaticFile> {
   const files = new Map<string, StaticFile>()
   if (!existsSync(directory)) return files

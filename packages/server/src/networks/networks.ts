@@ -69,7 +69,8 @@ export async function lockedNetwork(tx: Tx, projectId: string, id: string): Prom
 
 export function checkBlock(cidr: string): void {
   const block = cidr.includes('/') ? parseCidr(cidr) : null
-  if (!block) throw invalidField('cidr', 'must be an IPv4 block with zero host bits, such as 10.20.0.0/16')
+  if (!block)
+    throw invalidField('cidr', 'must be an IPv4 block whose host bits are all zero, such as 10.20.0.0/16')
   if (!isPrivateCidr(cidr))
     throw invalidField('cidr', 'must be inside 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16')
   if (block.prefix < 16 || block.prefix > 28) throw invalidField('cidr', 'must be /16 to /28')

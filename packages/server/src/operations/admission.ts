@@ -122,7 +122,7 @@ export async function cancelForDeletion(
 }
 
 /** The first step of a deletion: a cancelled operation may be in the middle of an engine call, which must end first. */
-export async function waitForCancelled({ operation, services }: Work): Promise<Outcome> {
+export async function waitForCancelledOperations({ operation, services }: Work): Promise<Outcome> {
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 

@@ -93,7 +93,7 @@ export class CapacityQueue {
       // a hold, so other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
-      if (standing.is_hold_over) return this.#lapse(request)
+      if (standing.has_hold_expired) return this.#lapse(request)
       return
     }
     if (standing.is_over) return this.#expire(request)

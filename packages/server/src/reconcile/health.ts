@@ -13,11 +13,11 @@ import { doesAnyHostFit } from '../store/compute/host-locks.ts'
 import { lockAnyVm, type VmRow } from '../store/compute/vms.ts'
 import {
   isMassFault,
+  listFaultyVms,
   listGpusOfVm,
   listNewHostFaults,
   listPausedVms,
   listReplaceableVms,
-  listUnhealthyVms,
   listXidPositions,
   markSuspect,
   recordFault,
@@ -58,7 +58,7 @@ export async function applyGuestReports(
   location: string,
   samples: VmSample[],
 ): Promise<void> {
-  const sick = new Map((await listUnhealthyVms(database, location)).map(({ id, health }) => [id, health]))
+  const sick = new Map((await listFaultyVms(database, location)).map(({ id, health }) => [id, health]))
   const withXids = samples.filter(({ guest }) => guest && guest.xids.length > 0).map(({ vmId }) => vmId)
   const positions = withXids.length > 0 ? await listXidPositions(database, withXids) : []
   const positionOf = new Map(positions.map((each) => [each.vm_id, each]))

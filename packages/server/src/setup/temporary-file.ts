@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 
 /**
- * Lets `write` fill a temporary file next to `path` and rename it to `path`, so that readers never see a
- * partly written file.
+ * Calls `write` with the path of a temporary file next to `path`, and removes that file afterwards. `write`
+ * must write the file and then rename or link it to `path`, so that readers never see a partly written file.
  */
 export async function withTemporaryFile(
   path: string,

@@ -8,7 +8,7 @@ import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { Egress, mayReach } from '../../src/engines/qemu/forwarder/egress.ts'
 import { GuestLink } from '../../src/engines/qemu/forwarder/guest-link.ts'
 import { readIpv4, readTcp, tcpFlags, tcpFrame } from '../../src/engines/qemu/forwarder/packets.ts'
-import { cardLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
+import { networkLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
 
 /** A hostile guest, simulated frame by frame: the test takes the place of QEMU. */
 const guestMac = '0a:00:00:00:00:01'
@@ -35,7 +35,7 @@ beforeAll(async () => {
   }).listen(0, '127.0.0.1')
   await Promise.all([once(wire, 'listening'), once(secretService, 'listening')])
   const connected = once(wire, 'connection')
-  link = new GuestLink(join(folder, 'access.sock'), guestMac, egress, cardLimits(undefined))
+  link = new GuestLink(join(folder, 'access.sock'), guestMac, egress, networkLimits(undefined))
   qemu = (await connected)[0] as Socket
 })
 afterAll(async () => {

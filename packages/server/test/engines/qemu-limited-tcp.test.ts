@@ -14,7 +14,7 @@ import {
   tcpFlags,
   tcpFrame,
 } from '../../src/engines/qemu/forwarder/packets.ts'
-import { cardLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
+import { networkLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
 import { type Outgoing, TcpConnection } from '../../src/engines/qemu/forwarder/tcp.ts'
 
 /** 8 MB/s. */
@@ -35,7 +35,7 @@ beforeAll(async () => {
   server.listen(path)
   await once(server, 'listening')
   const outbound = { dial: () => null, datagram: () => {} }
-  link = new GuestLink(path, guestMac, outbound, cardLimits(gbps))
+  link = new GuestLink(path, guestMac, outbound, networkLimits(gbps))
   ;[guestCard] = (await once(server, 'connection')) as [Socket]
   await eventually(() => link.isConnected)
   answerAsGuest(guestCard)

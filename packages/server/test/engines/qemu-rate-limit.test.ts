@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { FrameSocket } from '../../src/engines/qemu/forwarder/frame-socket.ts'
-import { cardLimits, RateLimit } from '../../src/engines/qemu/forwarder/rate-limit.ts'
+import { networkLimits, RateLimit } from '../../src/engines/qemu/forwarder/rate-limit.ts'
 
 // The tests check minimum times, because a slow machine only makes transfers slower.
 const frame = Buffer.alloc(1_000)
@@ -25,7 +25,7 @@ let card: FrameSocket
 beforeAll(async () => {
   server.listen(path)
   await once(server, 'listening')
-  card = new FrameSocket(path, cardLimits(gbps), () => received++)
+  card = new FrameSocket(path, networkLimits(gbps), () => received++)
   ;[guest] = (await once(server, 'connection')) as [Socket]
   await eventually(() => card.isConnected)
 })

@@ -81,22 +81,22 @@ export async function readCreation(
 }
 
 /**
- * Returns the state of a resource from its record. `known` is the earlier state or the plan. It provides the
- * values that the record does not contain, and its spelling is kept where two spellings mean the same.
+ * Returns the state of a resource from its record. `prior` is the earlier state or the plan. It provides the
+ * values that the record does not contain, and its spelling is kept where two spellings mean the same thing.
  */
 export function stateOf(
   session: Session,
   resource: Resource,
   record: Values,
-  known: Values,
+  prior: Values,
   store: Private,
 ): Values {
-  const derived = resource.row.derive?.(record, known, store) ?? {}
-  const project = resource.isInProject ? { project_id: projectOf(session, known.project_id) } : {}
-  const shown: Values = { id: known.id ?? null, ...project, ...record, ...derived }
+  const derived = resource.row.derive?.(record, prior, store) ?? {}
+  const project = resource.isInProject ? { project_id: projectOf(session, prior.project_id) } : {}
+  const shown: Values = { id: prior.id ?? null, ...project, ...record, ...derived }
   const entries = resource.attributes.map((attribute) => {
     const { name } = attribute
-    const before = known[name] ?? null
+    const before = prior[name] ?? null
     const now = name in shown ? withoutEmpty(shown[name]!, attribute) : before
     const value = now === unknown ? null : now
     const isUnchanged = before !== null && before !== unknown && isEquivalent(resource, name, before, value)

@@ -12,10 +12,11 @@ interface Suspendable {
 }
 
 interface Suspension<Row> {
-  suspend: ReturnType<typeof useAction<Row>>
+  /** Suspends the row, or restores it if it is suspended. */
+  setSuspended: ReturnType<typeof useAction<Row>>
   nameOf: (row: Row) => string
   /** Explains the effect of a suspension; can contain a form field. */
-  words: ReactNode
+  explanation: ReactNode
   whyNot?: (row: Row) => string | undefined
   commandsOf: (row: Row) => Commands
 }
@@ -26,9 +27,9 @@ export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Ro
 
 function SuspendButton<Row extends Suspendable>({
   row,
-  suspend,
+  setSuspended,
   nameOf,
-  words,
+  explanation,
   whyNot,
   commandsOf,
 }: Suspension<Row> & { row: Row }) {
@@ -38,8 +39,8 @@ function SuspendButton<Row extends Suspendable>({
       <Button
         size="small"
         reason={whyNot?.(row)}
-        isBusy={suspend.isPending && suspend.variables?.id === row.id}
-        onClick={() => (row.suspended ? suspend.mutate(row) : setAsking(true))}
+        isBusy={setSuspended.isPending && setSuspended.variables?.id === row.id}
+        onClick={() => (row.suspended ? setSuspended.mutate(row) : setAsking(true))}
       >
         {row.suspended ? 'Restore' : 'Suspend'}
       </Button>
@@ -49,9 +50,9 @@ function SuspendButton<Row extends Suspendable>({
         title={`Suspend ${nameOf(row)}`}
         action="Suspend"
         commands={commandsOf(row)}
-        {...submitProps(suspend, row, () => setAsking(false))}
+        {...submitProps(setSuspended, row, () => setAsking(false))}
       >
-        {words}
+        {explanation}
       </Confirm>
     </>
   )

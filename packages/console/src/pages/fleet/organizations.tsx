@@ -40,7 +40,7 @@ export function Organizations() {
     )
   const [isCreating, setCreating] = useState(false)
   const [stopsVms, setStopsVms] = useState(false)
-  const suspend = useAction({
+  const setSuspended = useAction({
     run: (row: Row) =>
       client.adminOrganizationUpdate(
         { organization_id: row.id },
@@ -170,9 +170,9 @@ export function Organizations() {
               },
               ageColumn,
               suspendColumn({
-                suspend,
+                setSuspended,
                 nameOf: ({ name }) => name,
-                words: suspensionText,
+                explanation: suspensionText,
                 commandsOf: ({ id }) =>
                   shownForOperator({
                     cli: `slipway admin org suspend ${id}${stopsVms ? ' --stop-vms' : ''}`,

@@ -30,7 +30,7 @@ export function Users() {
   const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
   const [inviteUrl, setInviteUrl] = useState('')
-  const suspend = useAction({
+  const setSuspended = useAction({
     run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
     done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
     invalidates: ['adminUserList'],
@@ -86,9 +86,9 @@ export function Users() {
               lastSignInColumn,
               { ...timestampColumn('Created', 'created_at'), isFoldable: true },
               suspendColumn({
-                suspend,
+                setSuspended,
                 nameOf: ({ email }) => email,
-                words:
+                explanation:
                   'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
                 whyNot,
                 commandsOf: ({ id }) =>

@@ -8,7 +8,7 @@ import { protectionReason } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
 import { plural, usd } from '../../lib/format.ts'
-import { shellQuote, shownAs } from '../../lib/shell.ts'
+import { shellQuote, shownForProject } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -102,7 +102,7 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
       onClose={onClose}
       title={`Stop ${group.name}`}
       action={`Stop ${plural(vms.length, 'VM')}`}
-      commands={shownAs(group.project_id, {
+      commands={shownForProject(group.project_id, {
         cli: `slipway group stop ${shellQuote(group.name)}`,
         path: `/instance-groups/${group.id}/stop`,
       })}
@@ -136,7 +136,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
       kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
       {...submitProps(resize, undefined, onClose)}
       reason={problem || (count === group.desired_count ? 'Enter a different number' : undefined)}
-      commands={shownAs(group.project_id, {
+      commands={shownForProject(group.project_id, {
         cli: `slipway group resize ${shellQuote(group.name)} --count ${count}`,
         method: 'PATCH',
         path: `/instance-groups/${group.id}`,
@@ -227,7 +227,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
       action="Delete group"
       {...submitProps(remove, undefined, onClose)}
       nameToType={group.name}
-      commands={shownAs(group.project_id, {
+      commands={shownForProject(group.project_id, {
         cli: `slipway group delete ${shellQuote(group.name)}${deletesDisks ? ' --delete-disks' : ''}`,
         method: 'DELETE',
         path: `/instance-groups/${group.id}${deletesDisks ? '?delete_disks=true' : ''}`,

@@ -7,7 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { percent, shortId } from '../../lib/format.ts'
-import { curlCommand, shownAs } from '../../lib/shell.ts'
+import { curlCommand, shownForProject } from '../../lib/shell.ts'
 import { RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
@@ -152,7 +152,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           onClose={() => setCancelling(null)}
           title={`Cancel the request for ${nameOf(cancelling)}`}
           action="Cancel request"
-          commands={shownAs(projectId, {
+          commands={shownForProject(projectId, {
             cli: `slipway queue cancel ${cancelling.id}`,
             method: 'DELETE',
             path: `/capacity-requests/${cancelling.id}`,

@@ -10,7 +10,7 @@ import { BillingButton, InvoiceLink } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
-import { shellQuote, shownAs } from '../../lib/shell.ts'
+import { shellQuote, shownForProject } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { ShowAs } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -210,7 +210,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
       />
       {save.error && <ErrorNote error={save.error} />}
       <ShowAs
-        commands={shownAs(projectId, {
+        commands={shownForProject(projectId, {
           cli: `slipway project budget ${limit === '' ? '--none' : `--set ${shellQuote(limit)}${isHard ? ' --hard-stop' : ''}`}`,
           method: 'PUT',
           path: '/budget',

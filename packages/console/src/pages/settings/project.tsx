@@ -7,7 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
-import { shellQuote, shownAs } from '../../lib/shell.ts'
+import { shellQuote, shownForProject } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -79,7 +79,7 @@ export function ProjectSettings() {
         onClose={() => setDeleting(false)}
         title={`Delete project ${project.name}`}
         action="Delete project"
-        commands={shownAs(project.id, {
+        commands={shownForProject(project.id, {
           cli: `slipway project delete ${shellQuote(project.name)}`,
           method: 'DELETE',
           path: '',

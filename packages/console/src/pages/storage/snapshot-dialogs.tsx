@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { gibOf } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { nameProblem } from '../../lib/names.ts'
-import { shellQuote, shownAs } from '../../lib/shell.ts'
+import { shellQuote, shownForProject } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 
@@ -51,7 +51,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
       reason={problem || undefined}
       commands={
         disk &&
-        shownAs(projectId, {
+        shownForProject(projectId, {
           cli: `slipway snapshot create ${shellQuote(name || 'NAME')} --disk ${shellQuote(disk.name)}${mustFreeze ? ' --require-frozen' : ''}`,
           path: '/snapshots',
           body: { name, disk_id: disk.id, ...(mustFreeze && { require_frozen: true }) },
@@ -105,7 +105,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
       action="Create disk"
       {...submitProps(restore, undefined, onClose)}
       reason={(name === '' ? 'Enter a name' : nameProblem(name)) || sizeProblem || undefined}
-      commands={shownAs(projectId, {
+      commands={shownForProject(projectId, {
         cli: `slipway disk create ${shellQuote(name || 'NAME')} --snapshot ${shellQuote(snapshot.name)} --size ${shellQuote(`${amount}GiB`)}`,
         path: '/disks',
         body: { name, size: `${amount}GiB`, snapshot_id: snapshot.id },
@@ -149,7 +149,7 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
       action="Delete snapshot"
       {...submitProps(remove, undefined, onClose)}
       nameToType={snapshot.name}
-      commands={shownAs(projectId, {
+      commands={shownForProject(projectId, {
         cli: `slipway snapshot delete ${shellQuote(snapshot.name)}`,
         method: 'DELETE',
         path: `/snapshots/${snapshot.id}`,

@@ -6,7 +6,7 @@ import { useProjectId } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { nameProblem } from '../../lib/names.ts'
-import { shownAs } from '../../lib/shell.ts'
+import { shownForProject } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -78,7 +78,7 @@ function SaveDialog({
         onClose()
       })}
       reason={nameProblem(name) || (name === '' ? 'Enter a name' : undefined)}
-      commands={shownAs(projectId, {
+      commands={shownForProject(projectId, {
         cli: templateCommand(name, members, keyNames, latest > 0),
         path: '/instance-templates',
         body,

@@ -67,11 +67,11 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
     >
       {deleted ? (
         <p className="text-ink-muted">
-          Its OS disk was deleted. Data disks are kept in{' '}
+          Its OS disk was deleted. Its data disks were kept; see{' '}
           <Link to="/projects/$projectId/disks" params={{ projectId }} className="link">
             Disks
           </Link>
-          . Daily costs are in{' '}
+          . For daily costs, see{' '}
           <Link to="/projects/$projectId/usage" params={{ projectId }} search={{ by: 'vm' }} className="link">
             Usage
           </Link>

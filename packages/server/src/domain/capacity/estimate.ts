@@ -1,5 +1,5 @@
 import type { QueueState, RunningVm } from './queue.ts'
-import { QueueReplay } from './replay.ts'
+import { QueueSimulation } from './simulation.ts'
 
 export interface Estimate {
   earliestAt: number | null
@@ -12,17 +12,17 @@ export interface Estimate {
 const minRuntimes = 30
 
 /**
- * Estimates when each request will be granted, by replaying the queue. The first replay ends only VMs with a
- * time to live. If that is not enough for a request, further replays also end the other VMs, after runtimes
- * that were typical in the past.
+ * Estimates when each request will be granted, by simulating the queue. The first simulation ends only VMs
+ * that have a time to live. If that is not enough for a request, further simulations also end the other VMs,
+ * after runtimes that were typical in the past.
  */
 export function estimate(queue: QueueState): Map<string, Estimate> {
-  const replay = (endOf: (vm: RunningVm) => number | null) => new QueueReplay(queue, endOf).run()
-  const known = replay(({ endsAt }) => endsAt)
+  const simulate = (endOf: (vm: RunningVm) => number | null) => new QueueSimulation(queue, endOf).run()
+  const known = simulate(({ endsAt }) => endsAt)
   const byHistory = (share: number) =>
     queue.runtimesMs.length < minRuntimes
       ? new Map<string, number>()
-      : replay(
+      : simulate(
           ({ endsAt, since, reservedUntil }) =>
             endsAt ??
             Math.max(queue.now + remainingMs(queue.runtimesMs, queue.now - since, share), reservedUntil ?? 0),

@@ -30,4 +30,4 @@ export const newRecoveryCodes = (): string[] =>
   )
 
 /** Returns the form in which codes are compared: in lower case, without separators. */
-export const normaliseRecoveryCode = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '')
+export const normalizeRecoveryCode = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '')

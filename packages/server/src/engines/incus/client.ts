@@ -225,7 +225,13 @@ export class IncusClient {
   /** For responses that are not JSON. */
   async text(path: string, options: CallOptions): Promise<Buffer> {
     const { status, content } = await this.#exchange('GET', path, undefined, options)
-    if (status >= 400) throw new EngineError('unavailable', `Incus: ${parse(content)?.error ?? status}`)
+    if (status >= 400) {
+      const error = parse(content)?.error
+      throw new EngineError(
+        'unavailable',
+        error ? `Incus: ${error}` : `Incus responded with status ${status}`,
+      )
+    }
     return content
   }
 

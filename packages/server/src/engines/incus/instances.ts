@@ -21,7 +21,7 @@ export const marks = {
   publicAddress: 'user.slipway.public-address',
   /** The number of starts after the first. */
   restarts: 'user.slipway.restarts',
-  /** The user data from the second boot on; '' if that is already in use. */
+  /** The user data from the second boot on; '' once it is in use. */
   laterUserData: 'user.slipway.later-user-data',
 } as const
 
@@ -46,7 +46,7 @@ export interface Instance {
 }
 
 /**
- * A device that no host has, so that every start of an instance with it fails. Both VMs and containers accept
+ * A device that no host has, so an instance that has this device cannot start. Both VMs and containers accept
  * USB devices.
  */
 export const gate = {
@@ -67,8 +67,8 @@ export const instancePath = (vmId: string) => `/1.0/instances/${instanceName(vmI
 
 export const generationOf = ({ config }: Pick<Instance, 'config'>) => Number(config[marks.generation] ?? 0)
 export const goalOf = ({ config }: Instance) => (config[marks.goal] ?? 'shut') as Goal
-export const isToStop = (instance: Instance) => ['stopping', 'asked'].includes(goalOf(instance))
-/** An instance in `Error` may be running: its member does not respond, or its QEMU is halted. */
+export const shouldStop = (instance: Instance) => ['stopping', 'asked'].includes(goalOf(instance))
+/** An instance in `Error` may be running: its cluster member does not respond, or its QEMU is halted. */
 export const isOn = ({ status }: Instance) => status !== 'Stopped'
 export const volumeName = (diskId: string) => `disk-${diskId}`
 const diskIdOf = ({ source = '' }: Record<string, string>) =>
@@ -171,8 +171,8 @@ export const deleteInstance = (ctx: IncusContext, vmId: string, signal: AbortSig
   ctx.client.remove(instancePath(vmId), { signal, timeoutMs: 60_000 })
 
 /**
- * Incus asks every member. Instances of a member that does not respond have the status `Error` and no
- * configuration. If a member hangs, Incus takes half a minute, but this call times out much earlier.
+ * Incus queries every cluster member. Instances of a member that does not respond have the status `Error` and
+ * no configuration. If a member hangs, Incus takes half a minute, but this call times out much earlier.
  */
 export const listInstances = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Instance[]>('/1.0/instances', { signal, query: { recursion: '1' } })

@@ -12,9 +12,9 @@ import {
   type Instance,
   instancePath,
   isOn,
-  isToStop,
   marks,
   nextStart,
+  shouldStop,
 } from './instances.ts'
 import { limitsAdvice } from './traffic-control.ts'
 
@@ -132,7 +132,7 @@ export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Pro
   const { result: instance, check } = await Check.of(() =>
     changeExisting(ctx, vmId, call, (now) => {
       if (!isOn(now)) return closed(now)
-      return isToStop(now) ? null : goal('stopping')
+      return shouldStop(now) ? null : goal('stopping')
     }),
   )
   if (!isOn(instance)) return

@@ -9,8 +9,8 @@ import {
   hasCrashed,
   type Instance,
   isOn,
-  isToStop,
   marks,
+  shouldStop,
 } from './instances.ts'
 
 const sshPort = 22
@@ -102,7 +102,7 @@ export class Statuses {
   }
 }
 
-const isShutDown = (instance: Instance) => instance.status === 'Stopped' && isToStop(instance)
+const isShutDown = (instance: Instance) => instance.status === 'Stopped' && shouldStop(instance)
 
 function powerOf(instance: Instance): VmStatus['power'] {
   // Until the goal is `asked`, the guest may not have been asked to shut down. Report `running`, so that the

@@ -5,7 +5,7 @@ import { isUuid } from '../../domain/ids.ts'
 import { monthOf } from '../../domain/months.ts'
 import type { Services } from '../../services.ts'
 import { findInvoice, listInvoices, listProjectNames } from '../../store/billing/invoices.ts'
-import { countRunning, findPaymentMethod } from '../../store/billing/payments.ts'
+import { countBilled, findPaymentMethod } from '../../store/billing/payments.ts'
 import { listMonth, listProjectIds, usageState } from '../../store/billing/usage-days.ts'
 import { findOrganization } from '../../store/identity/organizations.ts'
 import { findProject } from '../../store/identity/projects.ts'
@@ -34,7 +34,7 @@ export async function readDashboard(
     findOrganization(database, organizationId),
     projectId ? findProject(database, projectId) : undefined,
     projectId ? undefined : findPaymentMethod(database, organizationId),
-    projectId ? { vms: 0, disks: 0 } : countRunning(database, organizationId),
+    projectId ? { vms: 0, disks: 0 } : countBilled(database, organizationId),
     costsOf(database, ids),
     listMonth(database, ids, isMonth ? `${month}-01` : monthOf(today)),
     projectId ? [] : readInvoices({ database }, organizationId),

@@ -55,7 +55,7 @@ export function mountConsoles(app: FastifyInstance, services: HttpServices, limi
     if (request.headers.origin !== undefined && !isOwnOrigin(request, services))
       throw new Failure(
         'permission_denied',
-        'A web page from another origin cannot open a console. Open it from the console of this service.',
+        'Web pages from other origins cannot open a serial console. Open it in this service’s web console.',
       )
     const admitted = await admit(services, request)
     reply.hijack()

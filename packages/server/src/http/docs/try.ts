@@ -1,6 +1,6 @@
 /**
- * The script of the reference adds a form to every endpoint, which sends the request with the reader's own key. The key is
- * only in its input field, cookies are not sent, and responses are shown as text.
+ * The API reference's script adds to every endpoint a form that sends the request with the reader's own key.
+ * The key is kept only in its input field, cookies are not sent, and responses are shown as text.
  */
 export const docsScript = `
 const key = document.getElementById('key')

@@ -41,8 +41,8 @@ const routes: FamilyRoute[] = [
 ]
 
 /**
- * Mounts the compatible API: signed requests in the shapes that public clients of this family of APIs send.
- * Each becomes one or more ordinary requests by the same caller.
+ * Mounts the compatible API, the API family that public clients of other GPU clouds use. Each signed request
+ * becomes one or more requests by the same caller to Slipway's own API.
  */
 export function mountFamily(app: FastifyInstance, base: HttpServices, limiter: RateLimiter): void {
   if (!base.config.server.familyApi) return

@@ -29,7 +29,7 @@ export interface FamilyServices extends HttpServices {
   limiter: RateLimiter
 }
 
-interface OrdinaryRequest<Id extends RouteId> {
+interface OwnApiRequest<Id extends RouteId> {
   params?: Partial<RouteParams<Id>> & Record<string, string>
   query?: Record<string, string | undefined>
   body?: object
@@ -45,14 +45,14 @@ export interface OperationSubject {
   id?: string
 }
 
-/** A verified request of the compatible API, and the ordinary requests that it becomes. */
+/** A verified request of the compatible API, which becomes one or more requests to Slipway's own API. */
 export class FamilyCall {
   readonly services: FamilyServices
   readonly signer: Signer
   readonly params: Record<string, string>
   readonly query: Record<string, string>
   readonly body: Members
-  /** True if an identical earlier request already made one of the ordinary requests. */
+  /** True if an identical earlier request already made one of these requests. */
   isRepeated = false
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
@@ -72,10 +72,11 @@ export class FamilyCall {
   }
 
   /**
-   * Makes an ordinary request as the same caller, with all checks, limits and records of its route. Throws
-   * its failure. The request has an Idempotency-Key, so that repeating a signed request has no second effect.
+   * Calls Slipway's own API as the same caller, with all checks, limits and records of the route. Throws the
+   * error that the API returns. The request has an Idempotency-Key, so that repeating a signed request has no
+   * second effect.
    */
-  async ordinary<Id extends RouteId>(id: Id, request: OrdinaryRequest<Id> = {}): Promise<RouteResponse<Id>> {
+  async ownApi<Id extends RouteId>(id: Id, request: OwnApiRequest<Id> = {}): Promise<RouteResponse<Id>> {
     const { method, path } = routeOf(id)
     const params: Record<string, string> = { ...this.params, ...request.params }
     const url = path.replace(/\{(\w+)\}/g, (_, name: string) => requireId(name, params[name]))
@@ -104,19 +105,19 @@ export class FamilyCall {
   }
 
   /** Returns the items of all pages of a list. */
-  async all<Id extends RouteId>(id: Id, request: OrdinaryRequest<Id> = {}): Promise<ItemOf<Id>[]> {
+  async all<Id extends RouteId>(id: Id, request: OwnApiRequest<Id> = {}): Promise<ItemOf<Id>[]> {
     const items: ItemOf<Id>[] = []
     let pageToken = ''
     do {
       const query = { ...request.query, limit: '500', page_token: pageToken }
-      const page = (await this.ordinary(id, { ...request, query })) as unknown as Page<ItemOf<Id>>
+      const page = (await this.ownApi(id, { ...request, query })) as unknown as Page<ItemOf<Id>>
       items.push(...page.items)
       pageToken = page.next_page_token
     } while (pageToken)
     return items
   }
 
-  /** Applies the rate limit and checks the caller's rights, for a call that makes no ordinary request. */
+  /** Applies the rate limit and checks the caller's rights, for a call that does not use Slipway's API. */
   async enter(id: RouteId): Promise<Grant> {
     const { caller } = this.signer
     this.services.limiter.take(caller.key, this.#reply)

@@ -13,7 +13,7 @@ import { isCurrent, isSignedWith, readSigned } from './signature.ts'
 /** The caller of a signed request. */
 export interface Signer {
   caller: Caller
-  /** The access key that the ordinary requests are made with. */
+  /** The access key for the requests to Slipway's own API. */
   bearer: string
   keyId: string
   signature: string

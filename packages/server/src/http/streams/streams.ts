@@ -93,7 +93,7 @@ export class EventStreams {
       if (query[name] !== undefined)
         throw new Failure(
           'invalid_argument',
-          `${name} is only for lists. A stream continues after Last-Event-ID.`,
+          `${name} applies only to lists. To resume a stream, send the Last-Event-ID header.`,
         )
     const wanted = readPosition(request.headers['last-event-id'])
     // A stream without a position begins after every event that was committed before the request.

@@ -86,8 +86,8 @@ export async function claimRequest(
         ? 'No GPUs are held for the capacity request yet.'
         : `The capacity request is ${request.state}: there is nothing to claim.`,
     )
-  const { is_hold_over } = (await findBlockConditions(tx, { id, location: request.location }))!
-  if (is_hold_over)
+  const { has_hold_expired } = (await findBlockConditions(tx, { id, location: request.location }))!
+  if (has_hold_expired)
     throw new Failure('conflict', 'The hold on the GPUs has expired. Send a new capacity request.')
   if (request.operation_id)
     throw new Failure('conflict', 'The group that did not boot is still being removed. Try again soon.')
@@ -96,7 +96,7 @@ export async function claimRequest(
 
 /**
  * Ends the hold of a request that cannot be granted now, and offers its GPUs to other requests. The request
- * keeps its turn.
+ * keeps its place in the queue.
  */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { id, held_hosts } = request

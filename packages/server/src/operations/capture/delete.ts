@@ -12,7 +12,7 @@ import {
   blockedBy,
   cancelForDeletion,
   type ProjectRequester,
-  waitForCancelled,
+  waitForCancelledOperations,
 } from '../admission.ts'
 import { captureOf, emitCapture, forgetCapture, kinds, removeCapture, requireUncaptured } from './capture.ts'
 
@@ -54,7 +54,7 @@ const deletion = (kind: CaptureKind, operationKind: string): Definition => ({
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: waitForCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

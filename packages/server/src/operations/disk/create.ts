@@ -9,9 +9,9 @@ import {
   findDiskView,
   insertDisk,
   lockDisks,
-  moveDisk,
   type NewDisk,
   pinDisk,
+  setDiskState,
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
@@ -179,7 +179,7 @@ async function sourceOf(work: Work, projectId: string, snapshotId: string) {
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
-  if (!(await moveDisk(tx, disk.id, 'available', ['creating'])))
+  if (!(await setDiskState(tx, disk.id, 'available', ['creating'])))
     throw new Failure('conflict', `The disk changed to ${disk.state} in the meantime.`)
   await meterDisk(tx, disk, disk.size_gib)
   await emitResource(tx, work, disk, 'disk.available')

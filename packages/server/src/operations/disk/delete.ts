@@ -1,10 +1,15 @@
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute/disks.ts'
+import { type DiskRow, raiseDiskGeneration, setDiskState } from '../../store/compute/disks.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockUnfinishedOperations } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import {
+  beginOperation,
+  cancelForDeletion,
+  type ProjectRequester,
+  waitForCancelledOperations,
+} from '../admission.ts'
 import { emitResource } from '../engine-work.ts'
 import { attachedElsewhere } from './attachments.ts'
 import { diskOf, diskQuota, forgetDisk, removeDisk } from './disk.ts'
@@ -16,7 +21,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   const grownByGib = await unfinishedGrowth(tx, disk)
   const deletion = await cancelForDeletion(tx, diskDelete, by, disk.id)
   if (deletion) return deletion
-  await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
+  await setDiskState(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {
     resource: disk,
     generation: await raiseDiskGeneration(tx, disk.id),
@@ -40,7 +45,7 @@ export const diskDelete: Definition = {
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: waitForCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

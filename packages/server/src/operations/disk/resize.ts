@@ -6,9 +6,9 @@ import {
   type DiskRow,
   findDisk,
   findDiskView,
-  moveDisk,
   raiseDiskGeneration,
   resizeDisk,
+  setDiskState,
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
@@ -31,7 +31,7 @@ export async function admitDiskResize(
     throw invalidField('size', `must be more than ${disk.size}: a disk cannot shrink`)
   await requireIdle(tx, disk.id, `The disk ${disk.name}`)
   await requireUncaptured(tx, [disk.id], `The disk ${disk.name}`)
-  if (!(await moveDisk(tx, disk.id, 'resizing', ['available'])))
+  if (!(await setDiskState(tx, disk.id, 'resizing', ['available'])))
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
   const operation = await beginOperation(tx, by, diskResize, {
     resource: disk,
@@ -63,7 +63,7 @@ export const diskResize: Definition = {
 /** Even if the engine has grown the disk, the tenant is billed only for the previous size. */
 async function giveBackGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
   const disk = await findDisk(tx, project_id, resource_id)
-  if (disk && (await moveDisk(tx, disk.id, 'available', ['resizing'])))
+  if (disk && (await setDiskState(tx, disk.id, 'available', ['resizing'])))
     await giveBackQuota(tx, project_id, diskQuota(disk.type, Number(scratch.grownByGib)))
 }
 
@@ -79,7 +79,7 @@ async function grow(work: Work): Promise<Outcome> {
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
   const sizeGib = Number(work.scratch.sizeGib)
-  if (!(await moveDisk(tx, disk.id, 'available', ['resizing'])))
+  if (!(await setDiskState(tx, disk.id, 'available', ['resizing'])))
     throw new Failure('conflict', `The disk changed to ${disk.state} in the meantime.`)
   await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
   await meterDisk(tx, disk, sizeGib)

@@ -3,8 +3,13 @@ import { type Definition, done, type Outcome, type Work } from '../../runner/ope
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
-import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
-import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import { findRule, type RuleRow, raiseRuleGeneration, setRuleState } from '../../store/network/rules.ts'
+import {
+  beginOperation,
+  cancelForDeletion,
+  type ProjectRequester,
+  waitForCancelledOperations,
+} from '../admission.ts'
 import { emitResource } from '../engine-work.ts'
 import { applyToNetwork, forgetRule, ruleOf } from './rule.ts'
 
@@ -15,7 +20,7 @@ export async function admitFirewallRuleDelete(
 ): Promise<BegunOperation> {
   const deletion = await cancelForDeletion(tx, firewallRuleDelete, by, rule.id)
   if (deletion) return deletion
-  await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
+  await setRuleState(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
   await markFirewallsOutdated(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleDelete, {
     resource: { id: rule.id, name: rule.name },
@@ -31,7 +36,7 @@ export const firewallRuleDelete: Definition = {
   deadlineS: 300,
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: waitForCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'apply', call: applyToNetwork },
     { name: 'release', tx: release },
   ],

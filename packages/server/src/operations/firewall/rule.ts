@@ -3,7 +3,13 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { isNetworkBehind, listNetworkLocations } from '../../store/network/firewall-queue.ts'
-import { deleteRuleRow, findRule, findRuleView, moveRule, type RuleRow } from '../../store/network/rules.ts'
+import {
+  deleteRuleRow,
+  findRule,
+  findRuleView,
+  type RuleRow,
+  setRuleState,
+} from '../../store/network/rules.ts'
 import { writeOrRefuse } from '../conflicts.ts'
 import { emitResource } from '../engine-work.ts'
 import { applyDue } from './apply.ts'
@@ -64,7 +70,7 @@ export async function applyToNetwork(work: Work): Promise<Outcome> {
 /** The last step of a creation or an update. */
 export async function activate(work: Work, tx: Tx): Promise<Outcome> {
   const rule = await ruleOf(work, tx)
-  if (!(await moveRule(tx, rule.id, 'active', ['creating', 'updating'])))
+  if (!(await setRuleState(tx, rule.id, 'active', ['creating', 'updating'])))
     throw new Failure('conflict', `The firewall rule changed to ${rule.state} in the meantime.`)
   await emitResource(tx, work, rule, 'firewall_rule.active')
   return done((await findRuleView(tx, rule.project_id, rule.id))!)

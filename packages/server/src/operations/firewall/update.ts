@@ -4,7 +4,7 @@ import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
-import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
+import { type RuleRow, raiseRuleGeneration, setRuleState, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, ruleOf, writeUniqueRuleName } from './rule.ts'
@@ -55,7 +55,7 @@ export const firewallRuleUpdate: Definition = {
     { name: 'finish', tx: activate },
   ],
   // The rule stays as it was last written, and the reconciler brings the VMs of the network up to date.
-  onAbandon: (tx, _by, { resource_id }) => moveRule(tx, resource_id, 'active', ['updating']),
+  onAbandon: (tx, _by, { resource_id }) => setRuleState(tx, resource_id, 'active', ['updating']),
 }
 
 async function restore(work: Work, tx: Tx): Promise<void> {

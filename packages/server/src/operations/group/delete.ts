@@ -4,7 +4,12 @@ import { lockDisks } from '../../store/compute/disks.ts'
 import { changeGroup, deleteGroup, disksOfGroup, type GroupRow } from '../../store/compute/instance-groups.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findVm } from '../../store/compute/vms.ts'
-import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import {
+  beginOperation,
+  cancelForDeletion,
+  type ProjectRequester,
+  waitForCancelledOperations,
+} from '../admission.ts'
 import { protectionRefusal } from '../annotations.ts'
 import { admitDiskDelete } from '../disk/delete.ts'
 import { admitVmDelete } from '../vm/delete.ts'
@@ -45,7 +50,7 @@ export const groupDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: waitForCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'members', tx: removeMembers },
     { name: 'disks', tx: removeDisks },
     { name: 'release', tx: release },

@@ -42,7 +42,7 @@ export async function noteFaults(
     if (!(await recordFault(tx, { gpuId: gpu.id, vmId: vm.id, xid, source, at, isSuspect }))) continue
     const wasResetTwice =
       recent.resets >= resetLimit &&
-      recent.xids_before.some((before) => meaningOf(before, chosen) === 'reset')
+      recent.xids_before_start.some((before) => meaningOf(before, chosen) === 'reset')
     const reason = reasonOf(fault, { chosen, wasResetTwice })
     await emitOf(tx, vm, 'gpu.fault', { ...reason })
     reasons.push(reason)

@@ -10,7 +10,12 @@ import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { markReferringFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { emitUnassigned } from '../address/events.ts'
-import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import {
+  beginOperation,
+  cancelForDeletion,
+  type ProjectRequester,
+  waitForCancelledOperations,
+} from '../admission.ts'
 import { updateGroupHealthOf } from '../group/health.ts'
 import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
@@ -42,7 +47,7 @@ export const vmDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: waitForCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },
     { name: 'release', tx: release, isShared: true },
   ],

@@ -12,9 +12,9 @@ import {
   deleteDiskRow,
   findDisk,
   insertDisk,
-  moveDisk,
   type NewDisk,
   pinDisk,
+  setDiskState,
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { giveBackQuota, type QuotaAmounts } from '../../store/compute/quotas.ts'
@@ -158,7 +158,7 @@ export async function finishNewDisks(
   operation: Pick<OperationRow, 'id' | 'actor' | 'request_id'>,
 ): Promise<void> {
   for (const disk of await diskRowsOf(tx, vm)) {
-    if (!(await moveDisk(tx, disk.id, 'available', ['creating'])))
+    if (!(await setDiskState(tx, disk.id, 'available', ['creating'])))
       throw new Failure('conflict', `The disk ${disk.name} changed to ${disk.state} in the meantime.`)
     await meterDisk(tx, disk, disk.size_gib)
     await emit(tx, {

@@ -51,8 +51,8 @@ export function makeOwnDir(path: string): boolean {
 }
 
 /**
- * Tests access as that user, so that ACLs, mount options and the modes of all parent directories are taken
- * into account.
+ * Tests access as the account's user, so that ACLs, mount options and the modes of all parent directories are
+ * taken into account.
  */
 export function canUse(path: string, test: '-r' | '-w' | '-x', account: Account): boolean {
   if (!account.isOther) return true

@@ -122,7 +122,7 @@ export const beginProviderSync = async (db: Queryable, organizationId: string): 
 export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
   (await applySync.run(tx, { organizationId, ticket })) > 0
 
-export const countRunning = async (db: Queryable, organizationId: string) =>
+export const countBilled = async (db: Queryable, organizationId: string) =>
   (await running.one(db, { organizationId }))!
 
 export const listExpiredCards = async (db: Queryable) =>

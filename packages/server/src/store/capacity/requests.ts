@@ -282,14 +282,15 @@ export const findBlockConditions = statement<
     is_suspended: boolean
     no_hold_until: Date | null
     is_over: boolean
-    is_hold_over: boolean
+    has_hold_expired: boolean
   },
   { id: string; location: string }
 >(
   'capacity_request_standing',
   `SELECT o.payment_state = 'active' AS is_paid, o.suspended_at IS NOT NULL AS is_suspended,
           CASE WHEN t.no_hold_until > slipway_now() THEN t.no_hold_until END AS no_hold_until,
-          r.until <= slipway_now() AS is_over, coalesce(r.held_until <= slipway_now(), false) AS is_hold_over
+          r.until <= slipway_now() AS is_over,
+          coalesce(r.held_until <= slipway_now(), false) AS has_hold_expired
    FROM capacity_requests r JOIN organizations o ON o.id = r.organization_id
    LEFT JOIN capacity_turns t ON t.organization_id = r.organization_id AND t.family = r.family AND t.location = :location
    WHERE r.id = :id`,
@@ -302,7 +303,7 @@ export const findBlockConditions = statement<
       is_suspended: boolean
       no_hold_until: Date | null
       is_over: boolean
-      is_hold_over: boolean
+      has_hold_expired: boolean
     }
   | undefined
 >

@@ -217,7 +217,7 @@ export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)
 /** Violates `disks_project_id_name_key` if the name is taken. */
 export const annotateDisk = annotationOf('disk')
 
-export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
+export async function setDiskState(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
   return (await move.one(tx, { id, to, from })) !== undefined
 }
 

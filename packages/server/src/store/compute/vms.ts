@@ -65,7 +65,7 @@ export interface VmRow {
   /** Null if the VM is healthy or off. */
   health: VmHealth | null
   last_replaced_at: Date | null
-  /** The time since which the VM is not billed, because its host has lost a GPU. */
+  /** The time from which the VM is not billed because its host has lost a GPU. */
   billing_paused_at: Date | null
   expires_at: Date | null
   started_at: Date | null

@@ -23,7 +23,8 @@ interface NewFault {
   isSuspect: boolean
 }
 
-// A fault that is already recorded changes nothing. The transaction has locked the GPU's host.
+// A fault that is already recorded changes nothing. The caller must have locked the GPU's host in this
+// transaction.
 const addFault = statement<{ id: number }, NewFault>(
   'gpu_fault_insert',
   `WITH made AS (
@@ -37,7 +38,10 @@ const addFault = statement<{ id: number }, NewFault>(
 export const recordFault = async (tx: Tx, fault: NewFault): Promise<boolean> =>
   (await addFault.one(tx, fault)) !== undefined
 
-/** Marks a GPU as suspect without recording a fault. The transaction has locked its host. */
+/**
+ * Marks a GPU as suspect without recording a fault. The caller must have locked the GPU's host in this
+ * transaction.
+ */
 export const markSuspect = statement<never, { gpuId: string }, Tx>(
   'gpu_mark_suspect',
   `UPDATE gpus SET suspect_since = slipway_now() WHERE id = :gpuId AND suspect_since IS NULL`,
@@ -45,7 +49,7 @@ export const markSuspect = statement<never, { gpuId: string }, Tx>(
 
 /** The faults of a GPU in the last 24 hours, and how often its VM was reset in that time. */
 export const readRecentFaults = statement<
-  { guest_faults: number; xids_before: number[]; resets: number },
+  { guest_faults: number; xids_before_start: number[]; resets: number },
   { gpuId: string; vmId: string }
 >(
   'gpu_fault_recent',
@@ -53,7 +57,7 @@ export const readRecentFaults = statement<
             AS guest_faults,
           ARRAY(SELECT f.xid FROM gpu_faults f
                 WHERE f.gpu_id = :gpuId AND f.vm_id = :vmId AND f.at > t.now - interval '1 day'
-                  AND f.at < (SELECT started_at FROM vms WHERE id = :vmId)) AS xids_before,
+                  AND f.at < (SELECT started_at FROM vms WHERE id = :vmId)) AS xids_before_start,
           (SELECT count(*) FROM operations o
            WHERE o.resource_id = :vmId AND o.kind = 'vm-reset' AND o.state = 'SUCCEEDED'
              AND o.started_at > t.now - interval '1 day')::integer AS resets
@@ -81,12 +85,12 @@ export const listNewHostFaults = statement<
 ).allBy('location')
 
 /** A VM that is degraded or unhealthy because of its GPUs. */
-interface UnhealthyVm {
+interface FaultyVm {
   id: string
   health: VmHealth
 }
 
-export const listUnhealthyVms = statement<UnhealthyVm, { location: string }>(
+export const listFaultyVms = statement<FaultyVm, { location: string }>(
   'vm_sick_list',
   `SELECT id, health FROM vms WHERE location = :location AND health IS NOT NULL AND deleted_at IS NULL`,
 ).allBy('location')
@@ -120,7 +124,7 @@ export const setOnGpuFault = statement<never, { id: string; policy: string }, Tx
 ).runBy('id', 'policy')
 
 /**
- * Records the time since which the VM is not billed, or null when it is billed again. The caller changes the
+ * Records the time from which the VM is not billed, or null when it is billed again. The caller changes the
  * meter.
  */
 export const setBillingPaused = statement<never, { id: string; at: Date | null }, Tx>(
@@ -161,8 +165,8 @@ export const listReplaceableVms = statement<ReplaceableVm, { location: string }>
 export const commonCause = { vms: 3, percent: 10 }
 
 /**
- * An SQL condition on the name of a location. All VMs of the location are counted only if several of them are
- * unhealthy.
+ * An SQL condition on the name of a location. To save work, the location's VMs are counted only if at least
+ * `commonCause.vms` of them are unhealthy.
  */
 export const hasCommonCause = (location: string) => `
   (SELECT CASE WHEN count(*) < ${commonCause.vms} THEN false ELSE count(*) * 100 > ${commonCause.percent} * (
@@ -192,8 +196,8 @@ interface CheckedGpu {
   reasons: string[]
 }
 
-// A GPU that fails the check is held back until an operator requests another check. The transaction has
-// locked the hosts.
+// A GPU that fails the check is held back until an operator requests another check. The caller must have
+// locked the GPU's host in this transaction.
 const writeCheck = statement<
   { id: string; pci_address: string; was_suspect: boolean },
   { id: string; passed: boolean; reasons: string }
@@ -209,7 +213,7 @@ const writeCheck = statement<
 export const recordCheck = (tx: Tx, { id, passed, reasons }: CheckedGpu) =>
   writeCheck.one(tx, { id, passed, reasons: JSON.stringify(reasons) })
 
-/** Puts a GPU into quarantine, so that the next report of its host checks it. */
+/** Puts a GPU into quarantine, so that it is checked at its host's next report. */
 export const markForCheck = statement<{ id: string }, { gpuId: string }, Tx>(
   'gpu_ask_for_check',
   `UPDATE gpus SET state = 'quarantined', is_held_back = false, quarantined_at = slipway_now(),

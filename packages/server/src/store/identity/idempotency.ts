@@ -26,7 +26,7 @@ const stored = statement<StoredResponse & { caller: string; key_hash: Buffer }, 
 const remember = statement<never, Columns<NewResponse>>(
   'idempotency_remember',
   `INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed)
-   SELECT * FROM unnest(:caller::text[], :keyHash::bytea[], :requestHash::bytea[], :answerSealed::bytea[])
+   SELECT * FROM unnest(:caller::text[], :keyHash::bytea[], :requestHash::bytea[], :responseSealed::bytea[])
    ON CONFLICT (caller, key_hash) DO UPDATE
    SET request_hash = excluded.request_hash, answer_sealed = excluded.answer_sealed, created_at = slipway_now()`,
 )
@@ -39,20 +39,20 @@ interface StoredResponse {
 export interface KeyState {
   /** True if the transaction holds the key's lock: no other request with this key is running. */
   isOurs: boolean
-  answer: StoredResponse | undefined
+  response: StoredResponse | undefined
 }
 
 /**
  * Locks the key, then reads its response. An earlier request with the key writes its response before it
  * releases the lock.
  */
-export const openIdempotencyKey = gathered(
+export const lockIdempotencyKey = gathered(
   async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
     const wanted = columns(keys, ['caller', 'keyHash'])
     const [locked, responses] = await Promise.all([lockKeys.all(tx, wanted), stored.all(tx, wanted)])
     return keys.map(({ caller, keyHash }, index) => ({
       isOurs: locked[index]!.is_locked,
-      answer: responses.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
+      response: responses.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
     }))
   },
   { claimOf: ({ caller, keyHash }) => `${caller} ${keyHash.toString('hex')}` },
@@ -60,11 +60,11 @@ export const openIdempotencyKey = gathered(
 
 interface NewResponse extends CallersKey {
   requestHash: Buffer
-  answerSealed: Buffer
+  responseSealed: Buffer
 }
 
 export const storeResponse = (tx: Tx, response: NewResponse): Promise<void> =>
   tx.enqueue(writeResponses, response)
 
 const writeResponses = (tx: Tx, responses: NewResponse[]) =>
-  remember.run(tx, columns(responses, ['caller', 'keyHash', 'requestHash', 'answerSealed']))
+  remember.run(tx, columns(responses, ['caller', 'keyHash', 'requestHash', 'responseSealed']))

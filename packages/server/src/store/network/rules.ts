@@ -156,7 +156,7 @@ type RuleContent = Omit<RuleRow, 'project_id' | 'network_id' | 'direction' | 'ac
 
 export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, stored(r))
 
-export async function moveRule(tx: Tx, id: string, to: RuleState, from: RuleState[]): Promise<boolean> {
+export async function setRuleState(tx: Tx, id: string, to: RuleState, from: RuleState[]): Promise<boolean> {
   return (await ruleMove.one(tx, { id, to, from })) !== undefined
 }
 

@@ -43,7 +43,7 @@ export function FleetMap() {
                 value={search.family ?? ''}
                 onChange={(family) => setSearch({ family })}
                 choices={[
-                  { value: '', label: 'Any GPU' },
+                  { value: '', label: 'Any family' },
                   ...familyNames.map((value) => ({ value, label: value })),
                 ]}
               />
@@ -197,9 +197,9 @@ const countHosts = (bands: Band[]): number =>
 function Legend() {
   return (
     <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
-      {Object.entries(gpuStyles).map(([state, look]) => (
+      {Object.entries(gpuStyles).map(([state, style]) => (
         <span key={state} className="inline-flex items-center gap-1.5">
-          <span className={`size-3 rounded-[2px] border ${look}`} />
+          <span className={`size-3 rounded-[2px] border ${style}`} />
           {stateWord(state)}
         </span>
       ))}
@@ -212,14 +212,14 @@ const denseFrames: Record<string, string> = { up: 'border-line', down: 'border-r
 
 /** Memoized, because the map polls and can have hundreds of hosts. */
 const HostTile = memo(function HostTile({ host, isDense }: { host: Host; isDense: boolean }) {
-  const look = hostState(host)
+  const state = hostState(host)
   if (isDense)
     return (
       <Link
         to="/fleet/hosts/$hostId"
         params={{ hostId: host.id }}
-        aria-label={look === 'up' ? host.name : `${host.name}, ${stateWord(look)}`}
-        className={`rounded-[4px] border p-[3px] [contain-intrinsic-size:auto_20px] [content-visibility:auto] hover:border-ink-muted ${denseFrames[look] ?? 'border-amber'}`}
+        aria-label={state === 'up' ? host.name : `${host.name}, ${stateWord(state)}`}
+        className={`rounded-[4px] border p-[3px] [contain-intrinsic-size:auto_20px] [content-visibility:auto] hover:border-ink-muted ${denseFrames[state] ?? 'border-amber'}`}
       >
         <GpuCells host={host} isDense />
       </Link>
@@ -232,7 +232,7 @@ const HostTile = memo(function HostTile({ host, isDense }: { host: Host; isDense
     >
       <span className="flex min-h-5 items-center justify-between gap-2 text-sm">
         <span className="truncate font-medium">{host.name}</span>
-        {look !== 'up' && <StateBadge state={look} />}
+        {state !== 'up' && <StateBadge state={state} />}
       </span>
       <GpuCells host={host} />
     </Link>

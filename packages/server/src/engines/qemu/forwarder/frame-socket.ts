@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { uint32 } from '../../../domain/guest/ssh-wire.ts'
-import type { CardLimits } from './rate-limit.ts'
+import type { NetworkLimits } from './rate-limit.ts'
 
 const retryMs = 250
 const maxFrameBytes = 70_000
@@ -8,13 +8,13 @@ const maxFrameBytes = 70_000
 const maxQueuedBytes = 4 * 1024 * 1024
 
 /**
- * The forwarder's end of a guest's network card. QEMU listens on a unix socket in the VM's folder and the
- * forwarder connects, so that a restarted forwarder finds every guest again. Each Ethernet frame is preceded
- * by its length in four bytes.
+ * The forwarder's end of a guest's network interface. QEMU listens on a unix socket in the VM's folder and
+ * the forwarder connects, so that a restarted forwarder finds every guest again. Each Ethernet frame is
+ * preceded by its length in four bytes.
  */
 export class FrameSocket {
   readonly #path: string
-  readonly #limits: CardLimits
+  readonly #limits: NetworkLimits
   readonly #onFrame: (frame: Buffer) => void
   /** Called after all frames of one read are processed, and when the connection breaks. */
   readonly #onPause: (isBroken: boolean) => void
@@ -31,7 +31,7 @@ export class FrameSocket {
 
   constructor(
     path: string,
-    limits: CardLimits,
+    limits: NetworkLimits,
     onFrame: (frame: Buffer) => void,
     onPause: (isBroken: boolean) => void = () => {},
   ) {
@@ -105,7 +105,7 @@ export class FrameSocket {
   }
 
   /**
-   * Pauses reading until the limit allows more. The socket fills, and the guest's card waits instead of
+   * Pauses reading until the limit allows more. The socket fills, and the guest's interface waits instead of
    * losing frames.
    */
   #waitForLimit(): void {

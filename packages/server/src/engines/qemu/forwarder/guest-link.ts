@@ -18,10 +18,10 @@ import {
   type UdpDatagram,
   udpFrame,
 } from './packets.ts'
-import type { CardLimits } from './rate-limit.ts'
+import type { NetworkLimits } from './rate-limit.ts'
 import { type Outgoing, TcpConnection } from './tcp.ts'
 
-/** A locally administered MAC address that no guest's card has. */
+/** A locally administered MAC address that no guest's interface has. */
 const ownMac = Buffer.from('02534c490001', 'hex')
 const hostAddress = parseCidr(accessNetwork.host)!.base
 const guestAddress = parseCidr(accessNetwork.guest)!.base
@@ -36,8 +36,8 @@ export interface Outbound {
 }
 
 /**
- * The host's end of a guest's access network, over the unix socket of the guest's card. It opens no port on
- * this machine that other users could find, and QEMU itself needs no network.
+ * The host's end of a guest's access network, over the unix socket of the guest's interface. It opens no port
+ * on this machine that other users could find, and QEMU itself needs no network.
  */
 export class GuestLink {
   readonly #frames: FrameSocket
@@ -48,7 +48,7 @@ export class GuestLink {
   readonly #dialling = new Map<string, Duplex>()
   #nextPort = firstPort
 
-  constructor(socketPath: string, guestMac: string, outbound: Outbound, limits: CardLimits) {
+  constructor(socketPath: string, guestMac: string, outbound: Outbound, limits: NetworkLimits) {
     this.#guestMac = Buffer.from(guestMac.replaceAll(':', ''), 'hex')
     this.#outbound = outbound
     this.#frames = new FrameSocket(

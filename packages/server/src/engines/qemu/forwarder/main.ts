@@ -14,7 +14,7 @@ import {
   type ForwarderStatus,
   forwarderSocket,
 } from './protocol.ts'
-import { cardLimits } from './rate-limit.ts'
+import { networkLimits } from './rate-limit.ts'
 import { Segments } from './segment.ts'
 import { VmForwarder } from './vm.ts'
 
@@ -60,9 +60,9 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
   switch (request.op) {
     case 'set': {
       const { vm } = request
-      const socketOf = (card: 'access' | 'segment') => vmSocket(`vms/${vm.vmId}`, card)
+      const socketOf = (name: 'access' | 'segment') => vmSocket(`vms/${vm.vmId}`, name)
       const forwarder =
-        vms.get(vm.vmId) ?? new VmForwarder(vm, socketOf('access'), cardLimits(vm.networkGbps))
+        vms.get(vm.vmId) ?? new VmForwarder(vm, socketOf('access'), networkLimits(vm.networkGbps))
       vms.set(vm.vmId, forwarder)
       segments.plug(vm.vmId, vm.networkId, vm.macAddress, socketOf('segment'), forwarder.limits)
       await forwarder.update(vm)
@@ -79,9 +79,9 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
       return vms.get(request.vmId)?.probeSsh(request.timeoutMs, request.hostKey) ?? 'silent'
     case 'status': {
       const described = [...vms].map(([id, vm]) => {
-        const cards = [vm.traffic, segments.trafficOf(id)]
-        const receivedBytes = cards.reduce((sum, card) => sum + card.receivedBytes, 0)
-        const sentBytes = cards.reduce((sum, card) => sum + card.sentBytes, 0)
+        const interfaces = [vm.traffic, segments.trafficOf(id)]
+        const receivedBytes = interfaces.reduce((sum, each) => sum + each.receivedBytes, 0)
+        const sentBytes = interfaces.reduce((sum, each) => sum + each.sentBytes, 0)
         return [id, { ...vm.describe(), receivedBytes, sentBytes }]
       })
       return { vms: Object.fromEntries(described) } satisfies ForwarderStatus

@@ -7,7 +7,7 @@ export interface ForwardedVm {
   macAddress: string
   /** '' if the VM has no public address. The forwarder then listens on no port. */
   publicAddress: string
-  /** The MAC address of the guest's card on the access network. */
+  /** The MAC address of the guest's interface on the access network. */
   accessMac: string
   /** The guest's ports that are open to the outside. */
   ports: number[]
@@ -16,7 +16,10 @@ export interface ForwardedVm {
    */
   egressAllow: string[] | null
   rules: CompiledRule[]
-  /** The limit for each direction, shared by all cards. Servers of earlier versions do not send it. */
+  /**
+   * The limit for each direction, shared by all network interfaces. Servers of earlier versions do not send
+   * it.
+   */
   networkGbps?: number
 }
 
@@ -26,8 +29,8 @@ export interface VmForwards {
   /** Ports that could not be opened, with the reason. */
   failures: string[]
   /**
-   * Bytes through the guest's network cards since the forwarder started serving the VM. Forwarders of earlier
-   * versions do not count them.
+   * Bytes through the guest's network interfaces since the forwarder started serving the VM. Forwarders of
+   * earlier versions do not count them.
    */
   receivedBytes?: number
   sentBytes?: number

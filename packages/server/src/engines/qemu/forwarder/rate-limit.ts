@@ -5,7 +5,7 @@
  */
 const burstMs = 50
 
-/** Limits one direction of a VM's network cards. Bytes may pass early; later bytes then wait longer. */
+/** Limits one direction of a VM's network interfaces. Bytes may pass early; later bytes then wait longer. */
 export class RateLimit {
   readonly #bytesPerMs: number
   /** The time at which all bytes so far would have passed at exactly the limit. */
@@ -26,13 +26,13 @@ export class RateLimit {
   }
 }
 
-/** The limits of a VM, which its two cards share. The directions are those of the forwarder. */
-export interface CardLimits {
+/** The limits of a VM, which its two network interfaces share. The directions are those of the forwarder. */
+export interface NetworkLimits {
   received: RateLimit
   sent: RateLimit
 }
 
-export const cardLimits = (gbps: number | undefined): CardLimits => ({
+export const networkLimits = (gbps: number | undefined): NetworkLimits => ({
   received: new RateLimit(gbps),
   sent: new RateLimit(gbps),
 })

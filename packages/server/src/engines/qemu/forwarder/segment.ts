@@ -1,5 +1,5 @@
 import { FrameSocket } from './frame-socket.ts'
-import type { CardLimits } from './rate-limit.ts'
+import type { NetworkLimits } from './rate-limit.ts'
 
 interface Port {
   networkId: string
@@ -12,7 +12,7 @@ interface Port {
 export class Segments {
   readonly #ports = new Map<string, Port>()
 
-  plug(vmId: string, networkId: string, macAddress: string, socketPath: string, limits: CardLimits): void {
+  plug(vmId: string, networkId: string, macAddress: string, socketPath: string, limits: NetworkLimits): void {
     const known = this.#ports.get(vmId)
     if (known && known.networkId === networkId && known.socketPath === socketPath) return
     this.unplug(vmId)

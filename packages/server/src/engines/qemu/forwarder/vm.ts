@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { Egress } from './egress.ts'
 import { GuestLink, join } from './guest-link.ts'
 import type { ForwardedVm, VmForwards } from './protocol.ts'
-import type { CardLimits } from './rate-limit.ts'
+import type { NetworkLimits } from './rate-limit.ts'
 import { type InboundConnection, isInboundAllowed, sshGuestPort } from './rules.ts'
 import { probeSsh, type SshProbeResult } from './ssh-probe.ts'
 
@@ -15,8 +15,8 @@ interface OpenConnection extends InboundConnection {
 
 /** The public side of one VM: its listeners, its open connections, and the rules for both. */
 export class VmForwarder {
-  /** Shared with the card of the tenant network. */
-  readonly limits: CardLimits
+  /** Shared with the interface on the tenant network. */
+  readonly limits: NetworkLimits
   #vm: ForwardedVm
   readonly #egress = new Egress()
   readonly #link: GuestLink
@@ -24,7 +24,7 @@ export class VmForwarder {
   readonly #connections = new Set<OpenConnection>()
   #failures: string[] = []
 
-  constructor(vm: ForwardedVm, socketPath: string, limits: CardLimits) {
+  constructor(vm: ForwardedVm, socketPath: string, limits: NetworkLimits) {
     this.#vm = vm
     this.limits = limits
     this.#link = new GuestLink(socketPath, vm.accessMac, this.#egress, limits)

@@ -34,7 +34,7 @@ export async function createWithAddress(
   { type }: Pick<AddressGiven, 'type'>,
   part = '',
 ): Promise<FamilyOperation> {
-  const create = (more: object) => begun(call.ordinary('vmCreate', { body: { ...vm, ...more }, part }))
+  const create = (more: object) => begun(call.ownApi('vmCreate', { body: { ...vm, ...more }, part }))
   const { name } = vm
   // A request without a name is passed on, so that it is refused as usual.
   if (type !== 'static' || typeof name !== 'string')
@@ -43,7 +43,7 @@ export async function createWithAddress(
   if (reserved) return create({ public_address_id: reserved.id, location: reserved.location })
   if (vm.location === 'any')
     throw new Failure('invalid_argument', 'A VM with a static address needs a location.')
-  const { id } = await call.ordinary('addressCreate', {
+  const { id } = await call.ownApi('addressCreate', {
     body: { name, location: vm.location },
     part: `${part}address`,
   })
@@ -52,7 +52,7 @@ export async function createWithAddress(
   } catch (error) {
     // The VM was refused, so release the address that was reserved for it.
     const params = { address_id: id }
-    await call.ordinary('addressDelete', { params, part: `${part}undo` }).catch(() => {})
+    await call.ownApi('addressDelete', { params, part: `${part}undo` }).catch(() => {})
     throw error
   }
 }
@@ -60,19 +60,19 @@ export async function createWithAddress(
 /** Makes a VM's address static or dynamic, or assigns another reserved address to the VM. */
 export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven): Promise<FamilyOperation> {
   await call.enter('vmUpdate')
-  const vm = await call.ordinary('vmGet')
+  const vm = await call.ownApi('vmGet')
   const now = publicAddressOf(vm)
   const subject = { name: 'UPDATE', type: 'vm', id: vm.id } as const
-  const unchanged = async () => call.keep(subject, 'SUCCEEDED', vmShape(await call.ordinary('vmGet')))
+  const unchanged = async () => call.keep(subject, 'SUCCEEDED', vmShape(await call.ownApi('vmGet')))
   if (type === (now?.type || 'none') && (type !== 'static' || id === '' || id === now?.id)) return unchanged()
   if (type === 'none' || !now?.type)
     throw new Failure(
       'invalid_argument',
       'A public address cannot be added to or removed from an existing VM. Create the VM again with the right type.',
     )
-  if (type === 'dynamic') return begun(call.ordinary('addressUnassign', { params: { address_id: now.id } }))
+  if (type === 'dynamic') return begun(call.ownApi('addressUnassign', { params: { address_id: now.id } }))
   if (id !== '' && id !== now.id)
-    return begun(call.ordinary('addressAssign', { params: { address_id: id }, body: { vm_id: vm.id } }))
-  await call.ordinary('addressCreate', { body: { name: vm.name, vm_id: vm.id } })
+    return begun(call.ownApi('addressAssign', { params: { address_id: id }, body: { vm_id: vm.id } }))
+  await call.ownApi('addressCreate', { body: { name: vm.name, vm_id: vm.id } })
   return unchanged()
 }

@@ -10,19 +10,19 @@ export const diskRoutes: FamilyRoute[] = [
     call.operation({ name: 'CREATE', type }, () => {
       const { name, size, location, type, block_size, snapshot_id } = call.body
       const body = withoutEmpty({ name, size, location, type, block_size, snapshot_id })
-      return begun(call.ordinary('diskCreate', { body }))
+      return begun(call.ownApi('diskCreate', { body }))
     }),
   ),
   get(path, async (call) => ({ items: (await call.all('diskList')).map(diskShape) })),
-  get(`${path}/:disk_id`, async (call) => diskShape(await call.ordinary('diskGet'))),
+  get(`${path}/:disk_id`, async (call) => diskShape(await call.ownApi('diskGet'))),
   patch(`${path}/:disk_id`, (call) =>
     call.operation({ name: 'RESIZE', type, id: call.params.disk_id! }, () =>
-      begun(call.ordinary('diskUpdate', { body: withoutEmpty({ size: call.body.size }) })),
+      begun(call.ownApi('diskUpdate', { body: withoutEmpty({ size: call.body.size }) })),
     ),
   ),
   remove(`${path}/:disk_id`, (call) =>
     call.operation({ name: 'DELETE', type, id: call.params.disk_id! }, () =>
-      begun(call.ordinary('diskDelete')),
+      begun(call.ownApi('diskDelete')),
     ),
   ),
 ]

@@ -16,19 +16,19 @@ const imageRoutes: FamilyRoute[] = [
     }),
   ),
   get(images, async (call) => ({ items: (await call.all('customImageList')).map(imageShape) })),
-  get(`${images}/:custom_image_id`, async (call) => imageShape(await call.ordinary('customImageGet'))),
+  get(`${images}/:custom_image_id`, async (call) => imageShape(await call.ownApi('customImageGet'))),
   ...(['', '/edit-tags'] as const).map((suffix) =>
     patch(`${images}/:custom_image_id${suffix}`, (call) =>
       call.done({ name: 'UPDATE', type: 'custom_image', id: call.params.custom_image_id! }, async () => {
         const { description, tags } = call.body
         const body = suffix ? { tags } : { description }
-        return imageShape(await call.ordinary('customImageUpdate', { body }))
+        return imageShape(await call.ownApi('customImageUpdate', { body }))
       }),
     ),
   ),
   remove(`${images}/:custom_image_id`, (call) =>
     call.operation({ name: 'DELETE', type: 'custom_image', id: call.params.custom_image_id! }, () =>
-      begun(call.ordinary('customImageDelete')),
+      begun(call.ownApi('customImageDelete')),
     ),
   ),
 ]
@@ -36,12 +36,12 @@ const imageRoutes: FamilyRoute[] = [
 /** If a client sends the id of a VM's OS disk, which is not a disk in this API, the VM becomes the source. */
 async function createImage(call: FamilyCall, { disk_id, ...image }: Members): Promise<FamilyOperation> {
   try {
-    return await begun(call.ordinary('customImageCreate', { body: { ...image, disk_id } }))
+    return await begun(call.ownApi('customImageCreate', { body: { ...image, disk_id } }))
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'not_found')) throw error
     const vm = (await call.all('vmList')).find(({ disks }) => disks.some(({ id }) => id === disk_id))
     if (!vm) throw error
-    return begun(call.ordinary('customImageCreate', { body: { ...image, vm_id: vm.id } }))
+    return begun(call.ownApi('customImageCreate', { body: { ...image, vm_id: vm.id } }))
   }
 }
 
@@ -49,19 +49,19 @@ const snapshotRoutes: FamilyRoute[] = [
   post(snapshots, (call) =>
     call.operation({ name: 'CREATE', type: 'snapshot' }, () => {
       const { name, disk_id } = call.body
-      return begun(call.ordinary('snapshotCreate', { body: withoutEmpty({ name, disk_id }) }))
+      return begun(call.ownApi('snapshotCreate', { body: withoutEmpty({ name, disk_id }) }))
     }),
   ),
   get(snapshots, async (call) => ({ items: (await call.all('snapshotList')).map(snapshotShape) })),
-  get(`${snapshots}/:snapshot_id`, async (call) => snapshotShape(await call.ordinary('snapshotGet'))),
+  get(`${snapshots}/:snapshot_id`, async (call) => snapshotShape(await call.ownApi('snapshotGet'))),
   patch(`${snapshots}/:snapshot_id`, (call) =>
     call.done({ name: 'UPDATE', type: 'snapshot', id: call.params.snapshot_id! }, async () =>
-      snapshotShape(await call.ordinary('snapshotUpdate', { body: withoutEmpty({ name: call.body.name }) })),
+      snapshotShape(await call.ownApi('snapshotUpdate', { body: withoutEmpty({ name: call.body.name }) })),
     ),
   ),
   remove(`${snapshots}/:snapshot_id`, (call) =>
     call.operation({ name: 'DELETE', type: 'snapshot', id: call.params.snapshot_id! }, () =>
-      begun(call.ordinary('snapshotDelete')),
+      begun(call.ownApi('snapshotDelete')),
     ),
   ),
 ]

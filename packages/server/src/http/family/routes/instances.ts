@@ -20,13 +20,13 @@ const groups = '/projects/:project_id/compute/instance-groups'
 
 const templateRoutes: FamilyRoute[] = [
   post(templates, async (call) =>
-    templateShape(await call.ordinary('instanceTemplateCreate', { body: templateGiven(call.body) })),
+    templateShape(await call.ownApi('instanceTemplateCreate', { body: templateGiven(call.body) })),
   ),
   get(templates, async (call) => ({ items: (await call.all('instanceTemplateList')).map(templateShape) })),
   get(`${templates}/:instance_template_id`, async (call) =>
-    templateShape(await call.ordinary('instanceTemplateGet')),
+    templateShape(await call.ownApi('instanceTemplateGet')),
   ),
-  remove(`${templates}/:instance_template_id`, (call) => call.ordinary('instanceTemplateDelete')),
+  remove(`${templates}/:instance_template_id`, (call) => call.ownApi('instanceTemplateDelete')),
 ]
 
 const groupRoutes: FamilyRoute[] = [
@@ -37,20 +37,20 @@ const groupRoutes: FamilyRoute[] = [
       throw new Failure('invalid_argument', 'The members of an instance group cannot have static addresses.')
     const vm = withoutEmpty({ image: imageGiven(call, template.image) })
     const body = withoutEmpty({ name, desired_count, template_id, vm })
-    const { operation } = await call.ordinary('instanceGroupCreate', { body })
+    const { operation } = await call.ownApi('instanceGroupCreate', { body })
     return readGroup(call, operation.metadata.id)
   }),
   get(groups, async (call) => ({ items: (await call.all('instanceGroupList')).map(groupShape) })),
   get(`${groups}/:instance_group_id`, (call) => readGroup(call, call.params.instance_group_id!)),
   patch(`${groups}/:instance_group_id`, changeGroup),
   remove(`${groups}/:instance_group_id`, async (call) => {
-    await call.ordinary('instanceGroupDelete')
+    await call.ownApi('instanceGroupDelete')
     return {}
   }),
 ]
 
 async function readGroup(call: FamilyCall, id: string) {
-  return groupShape(await call.ordinary('instanceGroupGet', { params: { instance_group_id: id } }))
+  return groupShape(await call.ownApi('instanceGroupGet', { params: { instance_group_id: id } }))
 }
 
 /** Clients send all fields, with an empty object for a count of 0. Each difference is a separate change. */
@@ -61,15 +61,15 @@ async function changeGroup(call: FamilyCall) {
   if (name && name !== now.name)
     throw new Failure('invalid_argument', 'The name of an instance group cannot be changed.')
   if (template_id && template_id !== now.template_id)
-    await call.ordinary('instanceGroupUpdate', { body: { template_id }, part: 'template' })
+    await call.ownApi('instanceGroupUpdate', { body: { template_id }, part: 'template' })
   const count = desired_count === undefined ? undefined : (memberOf(desired_count, 'value') ?? 0)
   if (count !== undefined && count !== now.desired_count)
-    await call.ordinary('instanceGroupUpdate', { body: { desired_count: count }, part: 'count' })
+    await call.ownApi('instanceGroupUpdate', { body: { desired_count: count }, part: 'count' })
   return readGroup(call, id)
 }
 
 const templateOf = (call: FamilyCall, id: unknown): Promise<InstanceTemplate> =>
-  call.ordinary('instanceTemplateGet', { params: { instance_template_id: String(id) } })
+  call.ownApi('instanceTemplateGet', { params: { instance_template_id: String(id) } })
 
 const bulkRoute = post('/projects/:project_id/compute/vms/bulk-instances', (call) =>
   call.operation({ name: 'CREATE', type: 'vm' }, () => createBulk(call)),
@@ -96,7 +96,7 @@ async function createBulk(call: FamilyCall) {
   } catch (error) {
     // Do not undo the VMs of an identical earlier request.
     for (const [index, vm_id] of call.isRepeated ? [] : vmIds.entries())
-      await call.ordinary('vmDelete', { params: { vm_id }, part: `undo${index}` }).catch(() => {})
+      await call.ownApi('vmDelete', { params: { vm_id }, part: `undo${index}` }).catch(() => {})
     throw error
   }
   return call.keep({ name: 'CREATE', type: 'vm', id: vmIds[0]! }, 'IN_PROGRESS', null, parts)

@@ -13,7 +13,7 @@ const subnets = `${networking}/vpc-subnets`
 const ruleRoutes: FamilyRoute[] = [
   post(rules, (call) =>
     call.operation({ name: 'CREATE', type: 'firewall_rule' }, () =>
-      begun(call.ordinary('firewallRuleCreate', { body: ruleGiven(call.body) })),
+      begun(call.ownApi('firewallRuleCreate', { body: ruleGiven(call.body) })),
     ),
   ),
   get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
@@ -30,12 +30,12 @@ const ruleRoutes: FamilyRoute[] = [
         vpc_network_id: _network,
         ...body
       } = ruleGiven(call.body)
-      return begun(call.ordinary('firewallRuleUpdate', { body }))
+      return begun(call.ownApi('firewallRuleUpdate', { body }))
     }),
   ),
   remove(`${rules}/:rule_id`, (call) =>
     call.operation({ name: 'DELETE', type: 'firewall_rule', id: call.params.rule_id! }, () =>
-      begun(call.ordinary('firewallRuleDelete')),
+      begun(call.ownApi('firewallRuleDelete')),
     ),
   ),
 ]
@@ -44,18 +44,18 @@ const ruleRoutes: FamilyRoute[] = [
 const networkRoutes: FamilyRoute[] = [
   post(networks, async (call) => {
     const { name, cidr } = call.body
-    return { network: await call.ordinary('networkCreate', { body: withoutEmpty({ name, cidr }) }) }
+    return { network: await call.ownApi('networkCreate', { body: withoutEmpty({ name, cidr }) }) }
   }),
   get(networks, async (call) => ({ items: await call.all('networkList') })),
-  get(`${networks}/:network_id`, (call) => call.ordinary('networkGet')),
+  get(`${networks}/:network_id`, (call) => call.ownApi('networkGet')),
   patch(`${networks}/:network_id`, (call) =>
     call.done({ name: 'UPDATE', type: 'network', id: call.params.network_id! }, () =>
-      call.ordinary('networkUpdate', { body: withoutEmpty({ name: call.body.name }) }),
+      call.ownApi('networkUpdate', { body: withoutEmpty({ name: call.body.name }) }),
     ),
   ),
   remove(`${networks}/:network_id`, (call) =>
     call.done({ name: 'DELETE', type: 'network', id: call.params.network_id! }, async () => {
-      await call.ordinary('networkDelete')
+      await call.ownApi('networkDelete')
       return null
     }),
   ),
@@ -66,21 +66,21 @@ const subnetRoutes: FamilyRoute[] = [
     refuseUnsupported(call.body, { nat_gateway_enabled: noNat })
     const { name, cidr, vpc_network_id, location } = call.body
     const body = withoutEmpty({ name, cidr, vpc_network_id, location })
-    return { subnet: subnetShape(await call.ordinary('subnetCreate', { body })) }
+    return { subnet: subnetShape(await call.ownApi('subnetCreate', { body })) }
   }),
   get(subnets, async (call) => ({ items: (await call.all('subnetList')).map(subnetShape) })),
-  get(`${subnets}/:subnet_id`, async (call) => subnetShape(await call.ordinary('subnetGet'))),
+  get(`${subnets}/:subnet_id`, async (call) => subnetShape(await call.ownApi('subnetGet'))),
   patch(`${subnets}/:subnet_id`, (call) => {
     const { name, nat_gateway_action: nat } = call.body
     if (nat && nat !== 'disable')
       throw new Failure('invalid_argument', `nat_gateway_action must be disable: ${noNat}`)
     return call.done({ name: 'UPDATE', type: 'subnet', id: call.params.subnet_id! }, async () =>
-      subnetShape(await call.ordinary('subnetUpdate', { body: withoutEmpty({ name }) })),
+      subnetShape(await call.ownApi('subnetUpdate', { body: withoutEmpty({ name }) })),
     )
   }),
   remove(`${subnets}/:subnet_id`, (call) =>
     call.done({ name: 'DELETE', type: 'subnet', id: call.params.subnet_id! }, async () => {
-      await call.ordinary('subnetDelete')
+      await call.ownApi('subnetDelete')
       return null
     }),
   ),

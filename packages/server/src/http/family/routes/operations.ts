@@ -21,10 +21,10 @@ export const operationRoutes: FamilyRoute[] = resources.map((resource) =>
   get(`/projects/:project_id/${resource}/operations/:operation_id`, readOperation),
 )
 
-/** Returns an ordinary operation, or one that only clients of the compatible API see. */
+/** Returns an operation of Slipway's own API, or one that only clients of the compatible API see. */
 async function readOperation(call: FamilyCall): Promise<FamilyOperation> {
   try {
-    return operationShape(await call.ordinary('operationGet'))
+    return operationShape(await call.ownApi('operationGet'))
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'not_found')) throw error
   }
@@ -38,7 +38,7 @@ async function readOperation(call: FamilyCall): Promise<FamilyOperation> {
 }
 
 const readParts = (call: FamilyCall, parts: string[]): Promise<Operation[]> =>
-  Promise.all(parts.map((operation_id) => call.ordinary('operationGet', { params: { operation_id } })))
+  Promise.all(parts.map((operation_id) => call.ownApi('operationGet', { params: { operation_id } })))
 
 /**
  * Returns an operation with the state of its parts. Once all parts have ended, it has failed if one of them

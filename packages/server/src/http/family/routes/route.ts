@@ -10,7 +10,7 @@ export interface FamilyRoute {
   respond(call: FamilyCall): Promise<unknown>
   /**
    * Set for a read that must not be rate limited, because clients drop a resource after any error. The read
-   * makes no ordinary request, but requires the rights of this route.
+   * makes no request to Slipway's own API, but requires the rights of this route.
    */
   unlimitedAs?: RouteId
 }
@@ -27,7 +27,7 @@ export const put = (path: string, respond: Respond): FamilyRoute => ({ method: '
 export const patch = (path: string, respond: Respond): FamilyRoute => ({ method: 'PATCH', path, respond })
 export const remove = (path: string, respond: Respond): FamilyRoute => ({ method: 'DELETE', path, respond })
 
-/** Returns the operation that an ordinary request began. */
+/** Returns the operation that a request to Slipway's own API began. */
 export const begun = async (
   request: Promise<{ operation: Parameters<typeof operationShape>[0] }>,
 ): Promise<FamilyOperation> => operationShape((await request).operation)
@@ -36,7 +36,7 @@ export const begun = async (
 export async function someProject(call: FamilyCall): Promise<{ project_id: string } | undefined> {
   const { caller } = call.signer
   if (caller.kind === 'access_key' && caller.projectId) return { project_id: caller.projectId }
-  const [first] = await call.ordinary('projectList')
+  const [first] = await call.ownApi('projectList')
   return first && { project_id: first.id }
 }
 

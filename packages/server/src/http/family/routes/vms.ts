@@ -23,7 +23,7 @@ export const vmRoutes: FamilyRoute[] = [
   get(path, async (call) => {
     const { ids, names, types, locations, states, limit, next_token } = call.query
     const query = { ids, names, types, locations, states, limit, page_token: next_token }
-    const { items, next_page_token } = await call.ordinary('vmList', { query })
+    const { items, next_page_token } = await call.ownApi('vmList', { query })
     return { items: items.map(vmShape), next_page_token, prev_page_token: '' }
   }),
   unlimitedGet(`${path}/:vm_id`, 'vmGet', async ({ services, params, projectId }) => {
@@ -34,18 +34,18 @@ export const vmRoutes: FamilyRoute[] = [
     call.operation({ name: nameOf(call), type, id: call.params.vm_id! }, () => changeVm(call)),
   ),
   remove(`${path}/:vm_id`, (call) =>
-    call.operation({ name: 'DELETE', type, id: call.params.vm_id! }, () => begun(call.ordinary('vmDelete'))),
+    call.operation({ name: 'DELETE', type, id: call.params.vm_id! }, () => begun(call.ownApi('vmDelete'))),
   ),
   post(`${path}/:vm_id/attach-disks`, (call) =>
     call.operation({ name: 'ATTACH', type, id: call.params.vm_id! }, () => {
       const body = { attach_disks: listOf(call.body.attach_disks).map(attachmentGiven) }
-      return begun(call.ordinary('vmAttachDisks', { body }))
+      return begun(call.ownApi('vmAttachDisks', { body }))
     }),
   ),
   post(`${path}/:vm_id/detach-disks`, (call) =>
     call.operation({ name: 'DETACH', type, id: call.params.vm_id! }, () => {
       const body = withoutEmpty({ detach_disks: call.body.detach_disks })
-      return begun(call.ordinary('vmDetachDisks', { body }))
+      return begun(call.ownApi('vmDetachDisks', { body }))
     }),
   ),
 ]
@@ -93,7 +93,7 @@ const attachmentGiven = (disk: unknown) =>
 
 function changeVm(call: FamilyCall) {
   const { action, type: newType, reservation_id } = call.body
-  const change = (body: object) => begun(call.ordinary('vmUpdate', { body }))
+  const change = (body: object) => begun(call.ownApi('vmUpdate', { body }))
   if (action !== 'UPDATE') return change(withoutEmpty({ action, reservation_id }))
   refuseUnsupported(call.body, { host_channel_adapters: noInfiniBand })
   if (newType) return change({ type: newType })

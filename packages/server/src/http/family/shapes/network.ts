@@ -15,7 +15,7 @@ export const subnetShape = (subnet: Subnet) => ({ ...subnet, nat_gateways: [] })
 
 const portsShape = (ports: string[]) => (ports.length === 0 ? [allPorts] : ports)
 
-/** Converts the given fields of a rule to those of the ordinary API. */
+/** Converts the given fields of a rule to those of Slipway's own API. */
 export const ruleGiven = (rule: Members): Members =>
   withoutEmpty({
     name: rule.name,

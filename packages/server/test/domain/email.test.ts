@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { scriptProblem } from '../../src/domain/guest/scripts.ts'
-import { normaliseEmail } from '../../src/domain/names.ts'
+import { normalizeEmail } from '../../src/domain/email.ts'
 
 test.each([
   ['Ada@Example.COM', 'ada@example.com'],
   ["o'hara+gpu@mail.example.co", "o'hara+gpu@mail.example.co"],
   ['demo@localhost', 'demo@localhost'],
   ['jürgen@example.de', 'jürgen@example.de'],
-])('the e-mail address %s is accepted', (text, normal) => expect(normaliseEmail(text)).toBe(normal))
+])('the e-mail address %s is accepted', (text, normal) => expect(normalizeEmail(text)).toBe(normal))
 
 test.each([
   '',
@@ -31,13 +31,13 @@ test.each([
   `${'a'.repeat(65)}@b.c`,
   `a@${'b.'.repeat(130)}c`,
   'a@b_c.d',
-])('the e-mail address %j is rejected', (text) => expect(normaliseEmail(text)).toBeNull())
+])('the e-mail address %j is rejected', (text) => expect(normalizeEmail(text)).toBeNull())
 
-test('normalising an e-mail address twice gives the same result as once', () => {
+test('normalizing an e-mail address twice gives the same result as once', () => {
   fc.assert(
     fc.property(fc.emailAddress(), (email) => {
-      const once = normaliseEmail(email)
-      if (once !== null) expect(normaliseEmail(once)).toBe(once)
+      const once = normalizeEmail(email)
+      if (once !== null) expect(normalizeEmail(once)).toBe(once)
     }),
   )
 })

@@ -11,7 +11,7 @@ interface End {
  * Simulates the queue: ends VMs in chronological order, and gives their GPUs to requests by the rules of the
  * queue.
  */
-export class QueueReplay {
+export class QueueSimulation {
   readonly #queue: QueueState
   readonly #endOf: (vm: RunningVm) => number | null
   readonly #granted = new Map<string, number>()
@@ -165,7 +165,7 @@ export class QueueReplay {
   }
 }
 
-/** Counts how many members of groups fit on all hosts together, by the size of a member. */
+/** For each member size, counts how many group members fit on all hosts together. */
 class GroupRoom {
   readonly #vms = new Map<number, { vms: number; hosts: number }>()
 
