@@ -58,13 +58,13 @@ export async function applyGuestReports(
   location: string,
   samples: VmSample[],
 ): Promise<void> {
-  const sick = new Map((await listFaultyVms(database, location)).map(({ id, health }) => [id, health]))
+  const healthByVm = new Map((await listFaultyVms(database, location)).map(({ id, health }) => [id, health]))
   const withXids = samples.filter(({ guest }) => guest && guest.xids.length > 0).map(({ vmId }) => vmId)
   const positions = withXids.length > 0 ? await listXidPositions(database, withXids) : []
   const positionOf = new Map(positions.map((each) => [each.vm_id, each]))
   for (const { vmId, guest } of samples) {
     if (!guest) continue
-    const health = sick.get(vmId) ?? null
+    const health = healthByVm.get(vmId) ?? null
     const { boot, position } = positionOf.get(vmId) ?? { boot: '', position: -1 }
     const isNew = guest.xids.some((each) => guest.boot !== boot || each.position > position)
     const isReasonNew = driverReasons(guest.gpus, '').some((reason) => !hasReason(health, reason))

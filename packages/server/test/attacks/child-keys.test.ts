@@ -179,7 +179,7 @@ test('a child key that is created while its parent is being revoked is revoked t
   expect(await works(child.secret)).toBe(false)
 })
 
-test('an admin can neither create nor revoke a key with the owner role, with a session or with a key', async () => {
+test('an admin, signed in or using a key, can neither create nor revoke a key that has the owner role', async () => {
   const { organization_id } = service.credentials
   const user = await addUser(service.database, { memberOf: { [organization_id]: 'admin' } })
   const admin = await tokenOf(service.database, user)

@@ -38,7 +38,7 @@ test.each([
 })
 
 test.each(['/healthz', '/metrics', '/', '/organizations', '/nothing'])(
-  'a request to %s with the host name of another site is refused (DNS rebinding)',
+  'a request to %s under another site’s host name is refused (DNS rebinding)',
   async (path) => {
     for (const host of [
       'evil.example',

@@ -367,7 +367,7 @@ test('while the provider is down, a session continues until its maximum age, and
   })
 })
 
-test('a role from claims has no effect after the maximum age, in any session or for any invitation', async () => {
+test('a role from single sign-on ends after the maximum age, in all sessions and for invitations', async () => {
   await inCompany(async (organization_id) => {
     const user = await addUser(service.database)
     const withPassword = await tokenOf(service.database, user)
