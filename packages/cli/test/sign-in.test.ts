@@ -7,7 +7,7 @@ import { cliWithServer } from './support/with-server.ts'
 const cli = cliWithServer()
 const contextFile = join(cli.home, 'config/slipway/contexts.json')
 
-/** Calls the service without the command line. */
+/** Calls the service without the CLI. */
 async function post(path: string, body: object, token?: string) {
   const answer = await fetch(`${cli.server.api_url}/v0.1/${path}`, {
     method: 'POST',

@@ -60,7 +60,7 @@ test('the server package contains the files that operators copy', () => {
   )
 })
 
-test('the client and the command line have no dependencies on other packages', () => {
+test('the client and the CLI have no dependencies on other packages', () => {
   for (const name of ['@slipway/sdk', 'slipway']) expect(named(name).manifest.dependencies).toBeUndefined()
   const sdk = named('@slipway/sdk').directory
   const importedBy = (files: string[]) =>

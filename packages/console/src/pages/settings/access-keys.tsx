@@ -45,7 +45,7 @@ export function AccessKeys() {
       <SettingsTabs />
       <Section
         title="Project keys"
-        about="For programs and the command line, in this project only."
+        about="For programs and the CLI, in this project only."
         actions={create}
       >
         <Loaded query={keys} rows={3}>
