@@ -89,7 +89,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     monthly_usd: 2000,
     hard_stop: true,
   }),
-  'budget.threshold_reached': project('The cost of this month reached 50%, 80% or 100% of the budget.', {
+  'budget.threshold_reached': project('This month’s cost reached 50%, 80% or 100% of the budget.', {
     name: 'research',
     threshold_percent: 80,
     monthly_usd: 2000,
@@ -153,7 +153,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
   'firewall_rule.deletion_repeated': deletionRepeated('firewall_rule', 'c03', 'a rule'),
   'firewall_rule.updating': rule('A change to a rule was accepted.', began('UPDATE')),
-  'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes one.', {
+  'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes a check.', {
     reasons: ['The GPU does not respond.'],
   }),
   'gpu.fault': vmWithoutOperation('A GPU of a VM reported an error, or was lost.', gpuFault),
@@ -257,7 +257,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'organization',
     id('a02'),
     'service',
-  )('An operator read data of the organization.', { route: 'adminVmList' }),
+  )('An operator read the organization’s data.', { route: 'adminVmList' }),
   'organization.alert_recipients_set': organization('The additional recipients of alerts were set.', {
     emails: ['oncall@example.com'],
   }),
@@ -278,7 +278,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'organization.payment_removed': organization(
     'The organization no longer has a payment method. Sent for every payment provider.',
   ),
-  'organization.restored': organization('An operator lifted a suspension.', {
+  'organization.restored': organization('An operator lifted the organization’s suspension.', {
     name: 'Harbour Labs',
     stop_vms: false,
   }),
@@ -310,7 +310,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'quota_request.withdrawn': quotaRequest('An open request for a higher quota was withdrawn.'),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'reservation.created': reservation('An operator sold a reservation to the organization.'),
-  'reservation.delivered': reservation('All GPUs of a reservation are delivered.', activeReservation),
+  'reservation.delivered': reservation('All GPUs of a reservation have been delivered.', activeReservation),
   'reservation.ended': reservation('A reservation ended. Its VMs continue to run, at the list price.', {
     state: 'ended',
   }),
@@ -322,7 +322,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'A reservation has begun, but some of its GPUs are not delivered. Only delivered GPUs are billed.',
     { state: 'late', delivered_quantity: 8 },
   ),
-  'reservation.updated': reservation('The end or the projects of a reservation changed.'),
+  'reservation.updated': reservation('The end time or the projects of a reservation changed.'),
   ...copyEvents('snapshot'),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have the key keep it.'),
@@ -355,7 +355,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     email: 'ada@example.com',
   }),
   'user.restored': user('An operator restored a suspended user.', { email: 'ada@example.com' }),
-  'user.session_ended': user('A user ended a session, or all sessions if none is specified.', {
+  'user.session_ended': user('A user’s session was ended, or all sessions if `session_id` is empty.', {
     session_id: id('a07'),
   }),
   'user.setup': user('The first operator’s account was created with the setup code.'),
@@ -388,7 +388,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
-  'vm.deleted': vm('A VM was deleted. Its GPUs, name and addresses are free, except reserved addresses.'),
+  'vm.deleted': vm(
+    'A VM was deleted. Its GPUs, name and addresses are free again, except reserved addresses.',
+  ),
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
@@ -407,7 +409,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.host_draining': vmWithoutOperation('The host of a VM is being drained. The VM continues to run.', {
     location: 'us-east1-a',
   }),
-  'vm.idle': vmWithoutOperation('All GPUs of a VM have been idle for the window of its idle policy.', {
+  'vm.idle': vmWithoutOperation('All GPUs of a VM have been idle for as long as its idle policy specifies.', {
     idle_since: '2026-10-30T11:00:00.000Z',
   }),
   'vm.idle_stopping': vmWithoutOperation('A VM is idle and will be stopped, unless it becomes busy first.', {
@@ -430,7 +432,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.replace_failed': vm('A VM did not start on its new GPUs. It is stopped.'),
   'vm.replaced': vm('A VM was moved to other GPUs and is running.'),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
-  'vm.running': vm('A VM is running and is billed from this time.'),
+  'vm.running': vm('A VM is running, and is billed from this time on.'),
   'vm.shutoff': vm('A VM is stopped.'),
   'vm.starting': vm('A VM is being started.', began('START')),
   'vm.stopping': vm('A VM is being stopped.', began('STOP')),

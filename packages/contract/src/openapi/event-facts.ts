@@ -3,7 +3,7 @@ export type EventScope = 'project' | 'organization' | 'service'
 
 export interface EventFacts {
   scope: EventScope
-  /** When the event is sent, in one sentence. */
+  /** When the event is sent, in a sentence or two. */
   when: string
   resource_type: string
   resource_id: string

@@ -15,7 +15,7 @@ export const saysMemberDown = (error: unknown): boolean =>
 /** Incus does not allow changes to an instance while it starts or stops. */
 export const saysBusy = (error: unknown): boolean => /is busy running/.test(textOf(error))
 
-/** The member's kernel lacks a module that Incus needs to limit a network card. */
+/** The member's kernel lacks a module that Incus needs to limit a network interface. */
 export const saysNoTrafficControl = (error: unknown): boolean =>
   /Failed to create (root|ingress|limit)? ?tc (qdisc|class|filter)/.test(textOf(error))
 

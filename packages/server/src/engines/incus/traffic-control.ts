@@ -3,7 +3,7 @@ import { agentReportOf } from './agent/guest-network.ts'
 import type { IncusContext } from './context.ts'
 import type { Member } from './fleet/members.ts'
 
-/** The commands that Incus runs to limit a network card. Each needs a kernel module. */
+/** The commands that Incus runs to limit a network interface. Each needs a kernel module. */
 const commands = [
   'ip link add card type bridge',
   'tc qdisc add dev card root handle 1:0 htb default 10',
@@ -12,7 +12,8 @@ const commands = [
 ]
 
 /**
- * Tests in a separate network namespace whether this machine's kernel can limit a network card. Needs root.
+ * Tests in a separate network namespace whether this machine's kernel can limit a network interface. Needs
+ * root.
  */
 export const canLimitNetwork = (): Promise<boolean> =>
   run('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).then(
@@ -20,7 +21,7 @@ export const canLimitNetwork = (): Promise<boolean> =>
     () => false,
   )
 
-/** Records on a member whether its kernel can limit network cards. An agent's report overrides this. */
+/** Records on a member whether its kernel can limit network interfaces. An agent's report overrides this. */
 export const limitsMark = 'user.slipway.limits-network'
 
 export const limitsAdvice =
@@ -28,7 +29,7 @@ export const limitsAdvice =
 
 /**
  * Returns whether VMs of this location cannot start on the member. A member that was never checked is assumed
- * to be able to limit network cards.
+ * to be able to limit network interfaces.
  */
 export function lacksLimits(
   { config }: IncusContext,

@@ -30,7 +30,7 @@ export const agentKey = 'user.slipway.agent'
 export interface AgentReport {
   /** True if the member's kernel filters traffic between guests on the same bridge. */
   filtersInternal: boolean
-  /** True if the member's kernel can limit network cards. Agents of earlier versions do not report it. */
+  /** True if the member's kernel can limit network traffic. Agents of earlier versions do not report it. */
   limitsNetwork?: boolean
   /** The version of each `GuestNetwork` that the member's kernel applies, by VM id. */
   applied: Record<string, string>
