@@ -122,7 +122,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
           delivery.id === search.delivery && (
             <DeliveryDetail
               target={{ ...target, delivery_id: delivery.id }}
-              isPending={isUnderWay(delivery)}
+              isPending={isPending(delivery)}
             />
           )
         }
