@@ -203,13 +203,13 @@ const columnsFor = (projectId: string, names: Names, opening: Opening | undefine
   {
     key: 'what',
     title: 'Event',
-    width: 'minmax(264px, 1.2fr)',
+    width: 'minmax(200px, 1.6fr)',
     cell: (row) => <What group={row} opening={opening} />,
   },
   {
     key: 'on',
     title: 'Resource',
-    width: 'minmax(180px, 2fr)',
+    width: 'minmax(140px, 1.6fr)',
     cell: ({ event }) => (
       <Subject
         event={event}

@@ -28,7 +28,7 @@ export function Activity() {
   const resources = useResourceNames(projectId)
   const isFiltered = (Object.keys(noFilter) as (keyof typeof noFilter)[]).some((name) => given[name] !== '')
   return (
-    <Page title="Activity" isWide>
+    <Page title="Activity" aside={<span className="text-sm text-ink-muted">kept for 90 days</span>} isWide>
       <div className="flex flex-wrap items-center gap-2">
         <FilterInput
           label="Search by resource name or ID"
@@ -36,7 +36,9 @@ export function Activity() {
           onChange={(q) => setSearch({ q })}
         />
         <StateFilter value={state} onChange={(state) => setSearch({ state })} />
-        <TypeFilter value={type} onChange={(type) => setSearch({ type })} />
+        <span className="max-w-44">
+          <TypeFilter value={type} onChange={(type) => setSearch({ type })} />
+        </span>
         <Select
           isSmall
           label="Person"
@@ -59,7 +61,6 @@ export function Activity() {
             Clear filters
           </button>
         )}
-        <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
       </div>
       <EventTable
         projectId={projectId}

@@ -19,10 +19,14 @@ export const RowToggle = ({ isOpen, title, onToggle, children }: RowToggleProps)
     onClick={onToggle}
   >
     {children}
-    <Icon
-      name="chevron-down"
-      size={14}
-      className={`ml-1 inline text-ink-muted group-hover:text-accent-text ${isOpen ? 'rotate-180' : ''}`}
-    />
+    {/* The no-break space keeps the arrow on the line of the last word. */}
+    <span aria-hidden="true" className="whitespace-nowrap">
+      {'\u00a0'}
+      <Icon
+        name="chevron-down"
+        size={14}
+        className={`inline text-ink-muted group-hover:text-accent-text ${isOpen ? 'rotate-180' : ''}`}
+      />
+    </span>
   </button>
 )

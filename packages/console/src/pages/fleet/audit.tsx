@@ -36,16 +36,18 @@ export function Audit() {
             })),
           ]}
         />
-        <Select
-          isSmall
-          label="Type"
-          value={type}
-          onChange={(type) => setSearch({ type })}
-          choices={[
-            { value: '', label: 'Any type' },
-            ...eventTypes.map((value) => ({ value, label: eventTypeText(value) })),
-          ]}
-        />
+        <span className="max-w-44">
+          <Select
+            isSmall
+            label="Type"
+            value={type}
+            onChange={(type) => setSearch({ type })}
+            choices={[
+              { value: '', label: 'Any type' },
+              ...eventTypes.map((value) => ({ value, label: eventTypeText(value) })),
+            ]}
+          />
+        </span>
         <Select
           isSmall
           label="Actor"

@@ -16,6 +16,8 @@ import { type Column, Table } from '../../ui/table.tsx'
 
 type Row = RouteResponse<'adminCapacityList'>['items'][number]
 
+const foldable = (column: Column<Row>): Column<Row> => ({ ...column, isFoldable: true })
+
 /** Free capacity by location and family, fragmentation, and quarantined GPUs. */
 export function Capacity() {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
@@ -37,10 +39,10 @@ export function Capacity() {
       cell: (row) => row.location,
     },
     countColumn('Free', (row) => row.free),
-    countColumn('Unavailable', (row) => row.unavailable, '110px'),
-    countColumn('Claimed', (row) => row.claimed),
-    countColumn('Quarantined', (row) => row.quarantined, '110px'),
-    countColumn('Held', (row) => row.held),
+    foldable(countColumn('Unavailable', (row) => row.unavailable, '110px')),
+    foldable(countColumn('Claimed', (row) => row.claimed)),
+    foldable(countColumn('Quarantined', (row) => row.quarantined, '110px')),
+    foldable(countColumn('Held', (row) => row.held)),
     countColumn('Total', (row) => row.total),
     {
       key: 'largest',
@@ -52,6 +54,7 @@ export function Capacity() {
       key: 'fragmentation',
       title: 'Fragmentation',
       width: 'minmax(150px, 1fr)',
+      isFoldable: true,
       cell: (row) => {
         const share = scatteredShare(hosts.data ?? [], row)
         return <ShareBar value={share} tone="amber" words={percent(share)} />

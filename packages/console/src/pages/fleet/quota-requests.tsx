@@ -50,7 +50,7 @@ export function QuotaRequests() {
           {
             key: 'change',
             title: 'Limit',
-            width: '150px',
+            width: '190px',
             align: 'right',
             cell: ({ current_max, max }) => `${count(current_max)} → ${count(max)}`,
           },

@@ -134,6 +134,7 @@ function History({ vmId }: { vmId: string }) {
                   key: 'error',
                   title: 'Step and last error',
                   width: 'minmax(160px, 2fr)',
+                  isFoldable: true,
                   cell: ({ step, error }) =>
                     [step && stepText(step), error].filter(Boolean).join(': ') || '–',
                 },
@@ -142,6 +143,7 @@ function History({ vmId }: { vmId: string }) {
                   title: 'Attempts',
                   width: '90px',
                   align: 'right',
+                  isFoldable: true,
                   cell: (row) => row.attempts,
                 },
                 timestampColumn('Started', 'started_at'),

@@ -32,7 +32,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'size',
     title: 'Disk size',
-    width: '92px',
+    width: '108px',
     align: 'right',
     isFoldable: true,
     sortBy: ({ size }) => gibOf(size),

@@ -65,13 +65,13 @@ export function Addresses() {
             {
               key: 'name',
               title: 'Name',
-              width: 'minmax(140px, 2fr)',
+              width: 'minmax(110px, 2fr)',
               cell: (address) => address.name,
             },
             {
               key: 'address',
               title: 'Address',
-              width: 'minmax(150px, 1fr)',
+              width: 'minmax(180px, 1fr)',
               cell: (address) => <Copyable text={address.address} />,
             },
             {

@@ -59,13 +59,14 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     key: 'next',
     title: 'Next attempt',
     width: '115px',
+    isFoldable: true,
     cell: (delivery) => isPending(delivery) && <NextAttempt delivery={delivery} isPaused={isPaused} />,
   }
   const columns: Column<WebhookDelivery>[] = [
     {
       key: 'event',
       title: 'Event',
-      width: 'minmax(150px, 1fr)',
+      width: 'minmax(190px, 1.4fr)',
       cell: ({ id, event_type }) => (
         <RowToggle
           isOpen={id === search.delivery}
@@ -79,7 +80,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     {
       key: 'on',
       title: 'Resource',
-      width: 'minmax(140px, 2fr)',
+      width: 'minmax(140px, 1.4fr)',
       cell: (delivery) => <Subject delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
     {
@@ -92,7 +93,8 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     {
       key: 'answer',
       title: 'Last response',
-      width: 'minmax(150px, 1fr)',
+      width: 'minmax(140px, 1fr)',
+      isFoldable: true,
       cell: ({ response_status, error }) => error || (response_status !== 0 && `status ${response_status}`),
     },
     {
@@ -100,6 +102,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       title: 'Attempts',
       width: '90px',
       align: 'right',
+      isFoldable: true,
       cell: ({ attempts }) => attempts > 0 && attempts,
     },
     {
