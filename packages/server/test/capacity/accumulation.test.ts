@@ -95,7 +95,8 @@ test('a worker whose connections break while it grants a request leaves no GPU h
   for (const { id } of requests) expect((await fleet.request(id)).state).toBe('fulfilled')
 }, 120_000)
 
-test('a VM that is started right after it was stopped gets its previous GPUs, which are still in quarantine', async () => {
+/** A host with two GPUs, which each wait an hour for their reset. */
+async function startSlowFleet() {
   const slow = await startSmallFleet([2], (config) => {
     for (const location of config.locations)
       if (location.engine === 'simulated') location.simulated.quarantineMs = 3_600_000
@@ -103,18 +104,39 @@ test('a VM that is started right after it was stopped gets its previous GPUs, wh
   onTestFinished(() => slow.service.close())
   const { service } = slow
   await service.clock.freeze()
+  const states = () => service.sql<{ state: string }>('SELECT state FROM gpus ORDER BY state')
+  /** Stops a VM, and reports its GPUs after this time. */
+  const stop = async (vm: string, reportAfter: string) => {
+    await service.clock.advance('1 second')
+    await slow.succeeded(await slow.act(vm, { action: 'STOP' }))
+    await service.clock.advance(reportAfter)
+    await service.server.reconciler.reports()
+  }
+  return { ...slow, states, stop }
+}
+
+test('a VM that starts right after its stop gets its own GPUs, which are still in quarantine', async () => {
+  const slow = await startSlowFleet()
   const vm = await slow.newVm({ type: 'a100.2x' })
-  await service.clock.advance('1 second')
-  await slow.succeeded(await slow.act(vm, { action: 'STOP' }))
-  await service.clock.advance('1 second')
-  await service.server.reconciler.reports()
-  const states = () => service.sql<{ state: string }>('SELECT state FROM gpus')
-  expect(await states()).toEqual([{ state: 'quarantined' }, { state: 'quarantined' }])
-  expect(await service.call('vmCreate', { body: vmBody() })).toMatchObject({ status: 409 })
+  await slow.stop(vm, '1 second')
+  expect(await slow.states()).toEqual([{ state: 'quarantined' }, { state: 'quarantined' }])
+  expect(await slow.service.call('vmCreate', { body: vmBody() })).toMatchObject({ status: 409 })
   await slow.succeeded(await slow.act(vm, { action: 'START' }))
-  expect(await states()).toEqual([{ state: 'claimed' }, { state: 'claimed' }])
-  await service.clock.advance('1 second')
-  await checkInvariants(service)
+  expect(await slow.states()).toEqual([{ state: 'claimed' }, { state: 'claimed' }])
+  await slow.service.clock.advance('1 second')
+  await checkInvariants(slow.service)
+})
+
+test('a VM that starts right after its stop leaves the free GPU to a VM that stopped earlier', async () => {
+  const slow = await startSlowFleet()
+  const [early, late] = [await slow.newVm(), await slow.newVm()]
+  await slow.stop(early, '2 hours')
+  await slow.stop(late, '1 second')
+  expect(await slow.states()).toEqual([{ state: 'free' }, { state: 'quarantined' }])
+  for (const vm of [late, early]) await slow.succeeded(await slow.act(vm, { action: 'START' }))
+  expect(await slow.states()).toEqual([{ state: 'claimed' }, { state: 'claimed' }])
+  await slow.service.clock.advance('1 second')
+  await checkInvariants(slow.service)
 })
 
 test('a request that gets GPUs while the service puts it into its queue leaves the queue', async () => {

@@ -20,9 +20,9 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /**
- * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or new GPUs, possibly on another host if the
- * VM's disks are not local. If none are free, the VM gets its previous GPUs back if they are still in
- * quarantine.
+ * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or the VM's previous GPUs if they are still in
+ * quarantine, or new GPUs, possibly on another host if the VM's disks are not local. Previous GPUs come before
+ * free ones, because no other VM can use them yet: the free ones may be all that is left for the next start.
  */
 export async function admitVmStart(
   tx: Tx,
@@ -43,8 +43,8 @@ export async function admitVmStart(
   const placement: Placement | undefined = hold
     ? await placeOnHold(tx, { ...hold, gpuCount })
     : ((await placeInReservations(tx, { projectId: vm.project_id, id: null }, wanted))[0] ??
-      (await placeVm(tx, wanted)) ??
-      (await findOwnGpus(tx, vm.id, gpuCount)))
+      (await findOwnGpus(tx, vm.id, gpuCount)) ??
+      (await placeVm(tx, wanted)))
   if (!placement) throw hold ? new TryAgain('the hold was lost') : await typeOutOfStock(tx, type, vm.location)
   await claimGpus(tx, { vmId: vm.id, ...placement })
   if (placement.reservationId) await setReservationOfVm(tx, vm.id, placement.reservationId)

@@ -99,7 +99,9 @@ test.each(cases)(
 
 // The next case must not depend on the result of this one.
 afterEach(async () => {
+  const repairedMs = performance.now()
   await eventually(async () => (await setup.hosts()).every(({ state }) => state === 'up'), patienceMs)
+  console.info(`all hosts up after the repair: ${Math.round(performance.now() - repairedMs)} ms`)
   const { items } = await setup.service.ok('vmList')
   await all('leftovers', () => items.map(({ id }) => resources.removeVm(id)))
   // GPUs of deleted VMs are free after the next report of their host.
