@@ -305,3 +305,11 @@ test('the forward and rules of a VM whose instance was removed by hand are remov
   expect(removed).toEqual([`${forwards}/203.0.113.7`])
   expect(incus.recorded.get('/1.0/network-acls/sw1')).toMatchObject({ config: {} })
 })
+
+test('a cordon that Incus cannot write is an engine error, so that it is tried again', async () => {
+  incus.recorded.set('/1.0/cluster/members/m1', member('m1'))
+  incus.recorded.set('PATCH /1.0/cluster/members/m1', new Error('database is locked'))
+  await expect((await open()).cordonHost('m1', true, signal)).rejects.toMatchObject({
+    ...{ name: 'EngineError', kind: 'unavailable', message: 'Incus: database is locked' },
+  })
+})
