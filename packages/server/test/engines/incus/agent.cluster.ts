@@ -163,7 +163,7 @@ test(
     // previous cordon, so the cordon is set again until it is there, as the service does at each inspection.
     const cordon = (isCordoned: boolean) =>
       eventually(async () => {
-        await inTheEnd(() => engine.cordonHost('m2', isCordoned, signal))
+        await retrying(() => engine.cordonHost('m2', isCordoned, signal))
         return (await read()).scheduler === (isCordoned ? 'manual' : undefined)
       }, patienceMs)
     let isOver = false

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { bridgeOf } from '../../../src/engines/incus/networks.ts'
 import { ConformanceBench } from '../../support/conformance-bench.ts'
 import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
@@ -40,18 +41,27 @@ test('a bridge is defined on several members at a time, with a VXLAN number that
   expect(posts.at(-1)!.body).toMatchObject({ config: { 'tunnel.v.id': String(taken + 1) } })
 })
 
-test('forwards of one bridge on one member are written one at a time, because Incus loses some concurrent writes', async () => {
-  const devices = { eth0: { 'ipv4.address': '172.27.0.10' } }
-  const vms = ['a', 'b', 'c', 'd']
-  for (const id of vms) {
-    const config = { 'user.slipway.id': id, 'user.slipway.bridge': 'sw1' }
-    const instance = { name: `vm-${id}`, location: 'm1', status: 'Running', profiles: [], config, devices }
-    incus.recorded.set(`/1.0/instances/vm-${id}`, instance)
-    incus.recorded.set(`PUT /1.0/instances/vm-${id}`, ({ body }: ReceivedRequest) => {
-      incus.recorded.set(`/1.0/instances/vm-${id}`, { ...instance, ...(body as object) })
-      return {}
-    })
+/** A running VM on the bridge sw1 of the member m1. */
+function recordVm(id: string, publicAddress = ''): void {
+  const config = {
+    ...{ 'user.slipway.id': id, 'user.slipway.bridge': 'sw1', 'user.slipway.goal': 'on' },
+    'user.slipway.public-address': publicAddress,
   }
+  const devices = { eth0: { 'ipv4.address': '172.27.0.10' } }
+  const instance = {
+    ...{ name: `vm-${id}`, location: 'm1', status: 'Running', last_used_at: '2026-01-01T00:00:00Z' },
+    ...{ profiles: [], config, devices },
+  }
+  incus.recorded.set(`/1.0/instances/vm-${id}`, instance)
+  incus.recorded.set(`PUT /1.0/instances/vm-${id}`, ({ body }: ReceivedRequest) => {
+    incus.recorded.set(`/1.0/instances/vm-${id}`, { ...instance, ...(body as object) })
+    return {}
+  })
+}
+
+test('forwards of one bridge on one member are written in turn, because Incus loses some of concurrent ones', async () => {
+  const vms = ['a', 'b', 'c', 'd']
+  for (const id of vms) recordVm(id)
   const counted = countedAt('POST /1.0/networks/sw1/forwards')
   const engine = await open()
   await Promise.all(
@@ -61,4 +71,29 @@ test('forwards of one bridge on one member are written one at a time, because In
   )
   expect(counted.most).toBe(1)
   expect(incus.asked.filter(({ path }) => path.endsWith('/forwards'))).toHaveLength(4)
+})
+
+test('the forward of a guest that does not answer is written again, because Incus may have lost it', async () => {
+  recordVm('a', '203.0.113.7')
+  incus.recorded.set('PUT /1.0/instances/vm-a/state', {})
+  const forward = '/1.0/networks/sw1/forwards/203.0.113.7'
+  incus.recorded.set(`PUT ${forward}`, {})
+  let isAnswering = false
+  const probed = vi.fn(async () => isAnswering)
+  const engine = await open({}, { answersSsh: probed })
+  await engine.powerVm({ id: 'a', host: 'm1' }, 'reset', { generation: 1, signal })
+  await eventually(() => probed.mock.calls.length > 0)
+  const rewrites = () => incus.asked.filter(({ path }) => path === forward)
+  expect(rewrites()).toEqual([])
+  // The guest has not answered for a while.
+  const realNow = performance.now.bind(performance)
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + 15_000)
+  onTestFinished(() => now.mockRestore())
+  await eventually(() => rewrites().length > 0)
+  expect(rewrites()).toMatchObject([
+    { method: 'PUT', body: { config: { target_address: '172.27.0.10', 'user.slipway.id': 'a' } } },
+  ])
+  const seen = new Promise((resolve) => engine.watch(resolve))
+  isAnswering = true
+  expect(await seen).toBe('a')
 })

@@ -1,31 +1,36 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { offerImages } from '../../../src/setup/apply-config.ts'
 import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
 import { incusConfig } from '../../support/incus/config.ts'
+import { IncusStandIn } from '../../support/incus/stand-in.ts'
 
 const location = 'gpu-a'
+const untrusting = 'gpu-b'
 let dir: string
 let incus: ClusterWithAgents
+let stranger: IncusStandIn
 let service: TestService
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'swi-'))
   incus = await new ClusterWithAgents(['m1']).open(join(dir, 'socket'))
+  stranger = await new IncusStandIn().open(join(dir, 'stranger'))
+  stranger.recorded.set('/1.0', { auth: 'untrusted', config: {} })
+  stranger.recorded.set('/1.0/projects/slipway', {})
   service = await startService((config) => {
-    const base = {
-      name: location,
-      description: '',
-      engine: 'incus',
-      storage: 'local',
-      publicIpv4: '',
-    } as const
-    const incusLocation = { ...base, incus: incusConfig({ socket: join(dir, 'socket') }) }
-    config.locations = [...config.locations.slice(0, 1), incusLocation]
+    const base = { description: '', engine: 'incus', storage: 'local', publicIpv4: '' } as const
+    const locationAt = (name: string, socket: string) => ({
+      ...{ ...base, name, incus: incusConfig({ socket: join(dir, socket) }) },
+    })
+    const both = [locationAt(location, 'socket'), locationAt(untrusting, 'stranger')]
+    config.locations = [...config.locations.slice(0, 1), ...both]
   })
   const source = { fingerprint: '5e'.repeat(32) }
   await offerImages(service.database, location, [{ name: 'guest:latest', description: '', tags: [], source }])
@@ -33,6 +38,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.close()
   await incus?.close()
+  await stranger?.close()
   await rm(dir, { recursive: true })
 })
 
@@ -51,4 +57,30 @@ test('a VM that has all GPUs of its host starts again right after its stop', asy
     return {}
   })
   await succeeded(await removeVm(id))
+})
+
+test('an operator is alerted to an instance with the mark of another, and to Incus without trust, with what to do', async () => {
+  const operator = { token: service.credentials.operator_key }
+  const messages = async (kind: string) => {
+    await service.server.reconciler.reports()
+    const { items } = await service.ok('adminAlertList', operator)
+    return items.filter((alert) => alert.kind === kind).map(({ name, message }) => `${name}: ${message}`)
+  }
+  const trustCommand = 'does not trust the client certificate: run incus config trust add-certificate'
+  const unread = await eventually(async () => (await messages('location_unread'))[0])
+  expect(unread).toMatch(new RegExp(`^${untrusting}: .*${trustCommand}`))
+  const { items } = await service.ok('adminLocationList', operator)
+  expect(items.find(({ name }) => name === untrusting)?.engine_problem).toContain(trustCommand)
+
+  const id = randomUUID()
+  incus.put({
+    ...{ name: 'copy', status: 'Stopped', location: 'm1', last_used_at: '', profiles: [], devices: {} },
+    config: { 'user.slipway.id': id },
+  })
+  incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/copy' } })
+  const problem = await eventually(async () => (await messages('host_problem'))[0])
+  expect(problem).toMatch(new RegExp(`^m1: .*instance copy has the mark of VM ${id}.*incus rename copy`))
+  incus.instances.delete('copy')
+  incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/copy' } })
+  await eventually(async () => (await messages('host_problem')).length === 0)
 })

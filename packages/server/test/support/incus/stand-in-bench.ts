@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
-import { createIncusEngine } from '../../../src/engines/incus/index.ts'
+import { createIncusEngine, type IncusOptions } from '../../../src/engines/incus/index.ts'
 import { incusConfig } from './config.ts'
 import { IncusStandIn } from './stand-in.ts'
 
@@ -40,11 +40,14 @@ export function useStandIn(): void {
   })
 }
 
-export async function open(changes: Record<string, unknown> = {}): Promise<IncusEngine> {
+export async function open(
+  changes: Record<string, unknown> = {},
+  options: Partial<IncusOptions> = {},
+): Promise<IncusEngine> {
   const config = incusConfig({
     ...{ socket: join(dir, 'socket'), instance_type: 'virtual-machine', ...changes },
   })
-  engine = await createIncusEngine({ config })
+  engine = await createIncusEngine({ config, ...options })
   return engine
 }
 
