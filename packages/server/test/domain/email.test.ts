@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { scriptProblem } from '../../src/domain/guest/scripts.ts'
 import { normalizeEmail } from '../../src/domain/email.ts'
+import { scriptProblem } from '../../src/domain/guest/scripts.ts'
 
 test.each([
   ['Ada@Example.COM', 'ada@example.com'],
