@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -183,8 +183,34 @@ test('a data disk is copied while it is attached, and restored to a larger disk'
 test('a guest that an interrupted copy left frozen writes again within 15 seconds', WITHIN, async () => {
   const folder = join(bench.dataDir, 'qemu/local-a/vms', second.id)
   await writeFile(join(folder, 'frozen'), `${Date.now() + 10_000}`)
-  expect(await freeze(vmSocket(folder, 'agent'))).toBe(true)
+  expect(await freeze(vmSocket(folder, 'agent'))).toBe('frozen')
   const writing = inSecond('echo thawed >/root/thawed; sync; cat /root/thawed')
   expect(await Promise.race([writing, sleep(3_000, 'frozen')])).toBe('frozen')
   expect(await Promise.race([writing, sleep(15_000, 'still frozen')])).toBe('thawed')
+})
+
+/** Restarts the agent of the guest after a change of its script. */
+const changeAgent = (change: string) =>
+  inSecond(`${change} /etc/slipway/agent; sync; kill $(pidof agent); sleep 2`)
+
+test('a guest that freezes after its copy gave up waiting is thawed', WITHIN, async () => {
+  await changeAgent(`sed -i 's|each_file_system --freeze|sleep 12; &; : >/run/was-frozen|'`)
+  const live = captureOf({ kind: 'vm', vm: second }, false)
+  expect(await complete(live)).toMatchObject({ consistency: 'crash' })
+  const writing = inSecond(
+    'until [ -e /run/was-frozen ]; do sleep 0.2; done; echo thawed >/root/later; sync; cat /root/later',
+  )
+  expect(await Promise.race([writing, sleep(120_000, 'still frozen')])).toBe('thawed')
+  await engine.removeCapture(live, { generation: 2, signal })
+})
+
+test('a running VM without an agent is copied only if the request allows it', WITHIN, async () => {
+  await changeAgent('chmod -x')
+  const strict = captureOf({ kind: 'vm', vm: second })
+  await expect(engine.capture(strict, { generation: 1, signal })).rejects.toMatchObject({ kind: 'unfrozen' })
+  expect(await engine.inspectCapture(strict, signal)).toBeNull()
+  const files = await readdir(join(bench.dataDir, 'qemu/local-a/vms', second.id))
+  expect(files.filter((name) => name.startsWith('capture-') || name === 'frozen')).toEqual([])
+  const loose = captureOf({ kind: 'vm', vm: second }, false)
+  expect(await complete(loose)).toMatchObject({ consistency: 'crash' })
 })

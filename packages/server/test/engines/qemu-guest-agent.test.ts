@@ -42,7 +42,7 @@ test('a guest agent freezes and thaws, even if an old response comes first', asy
     }
     say(socket, { return: idOf(line) ?? 1 })
   })
-  expect([await freeze(path), await thaw(path)]).toEqual([true, true])
+  expect([await freeze(path), await thaw(path)]).toEqual(['frozen', true])
   expect(commands).toEqual(['guest-sync', 'guest-fsfreeze-freeze', 'guest-sync', 'guest-fsfreeze-thaw'])
 })
 
@@ -52,16 +52,23 @@ test('a guest agent that refuses, hangs up or floods the connection does not cou
       ? say(socket, { return: idOf(line) })
       : say(socket, { error: { class: 'CommandNotFound', desc: 'no' } }),
   )
-  expect(await freeze(path)).toBe(false)
+  expect([await freeze(path), await thaw(path)]).toEqual(['not_frozen', false])
   await new Promise((resolve) => server.close(resolve))
   const closing = await guest((_, socket) => socket.destroy())
-  expect(await freeze(closing)).toBe(false)
+  expect([await freeze(closing), await thaw(closing)]).toEqual(['not_frozen', false])
   await new Promise((resolve) => server.close(resolve))
   const flooding = await guest((_, socket) => socket.write('x'.repeat(1024 ** 2)))
-  expect(await freeze(flooding)).toBe(false)
+  expect([await freeze(flooding), await thaw(flooding)]).toEqual(['not_frozen', false])
+})
+
+test('a guest whose agent got the request but did not respond may still freeze', async () => {
+  const path = await guest((line, socket) =>
+    line.includes('guest-sync') ? say(socket, { return: idOf(line) }) : socket.destroy(),
+  )
+  expect([await freeze(path), await thaw(path)]).toEqual(['unknown', false])
 })
 
 test('a VM without a port for the agent cannot be frozen', async () => {
   server = createServer()
-  expect(await freeze(join(folder, 'no.sock'))).toBe(false)
+  expect(await freeze(join(folder, 'no.sock'))).toBe('not_frozen')
 })

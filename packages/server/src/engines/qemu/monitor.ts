@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmSpec } from '../engine.ts'
-import { thawIfOverdue } from './captures/live.ts'
+import { isThawOverdue, thawIfOverdue } from './captures/live.ts'
 import type { QemuContext } from './context.ts'
-import { pathExists, writeAtomically } from './files.ts'
+import { writeAtomically } from './files.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
 import type { SshProbeResult } from './forwarder/ssh-probe.ts'
 import { bootOf, type ImageSource } from './images/images.ts'
@@ -39,6 +39,7 @@ export class Monitor {
   readonly #onChange: (vmId: string) => void
   readonly #lastPower = new Map<string, string>()
   readonly #bootsWatched = new Set<string>()
+  readonly #thawing = new Set<string>()
   readonly #buttonPressedAtMs = new Map<string, number>()
   readonly #stop = new AbortController()
   #round: Promise<void> = Promise.resolve()
@@ -142,7 +143,7 @@ export class Monitor {
     if (seen.process && !(await isForwarded())) await this.#restoreForwards(id)
     if (seen.power === 'running' && seen.record.spec.sshHostKey?.privateKey) await this.#forgetHostKey(id)
     if (seen.power === 'stopping') await this.#enforceShutdown(id, seen)
-    if (seen.process) await this.#thaw(id)
+    if (seen.process) this.#thaw(id)
     if (!seen.process && seen.power !== 'booting') await this.#cleanUp(id)
     await limitSerial(this.#ctx.records.folder(id))
   }
@@ -185,10 +186,19 @@ export class Monitor {
     })
   }
 
-  /** Thaws a guest that stayed frozen because the server died during a copy. */
-  async #thaw(id: string): Promise<void> {
-    if (await pathExists(this.#ctx.records.frozen(id)))
-      await this.#locked(id, () => thawIfOverdue(this.#ctx, id))
+  /** Returns immediately, because a guest's agent can take seconds to respond and other VMs must not wait. */
+  #thaw(id: string): void {
+    if (this.#thawing.has(id)) return
+    this.#thawing.add(id)
+    const thaw = async () => {
+      if (await isThawOverdue(this.#ctx, id)) await this.#locked(id, () => thawIfOverdue(this.#ctx, id))
+    }
+    void thaw()
+      .catch((error) => {
+        if (!this.#stop.signal.aborted)
+          this.#ctx.options.log.warn({ vmId: id, err: error }, 'failed to thaw a VM')
+      })
+      .finally(() => this.#thawing.delete(id))
   }
 
   /** Closes the public ports of a VM that has stopped, and deletes the run record unless the VM crashed. */

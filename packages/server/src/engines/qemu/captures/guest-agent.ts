@@ -9,7 +9,7 @@ const thawMs = 5_000
 /** Expected responses are short. If a guest sends more than this, the connection is closed. */
 const maxReceivedBytes = 64 * 1024
 
-/** The guest agent did not respond, or refused. */
+/** The guest agent did not respond. */
 class AgentError extends Error {}
 
 /**
@@ -41,9 +41,9 @@ class AgentSession {
     await this.#request({ execute: 'guest-sync', arguments: { id } }, syncMs, (reply) => reply.return === id)
   }
 
-  async execute(command: string, limitMs: number): Promise<void> {
-    const response = await this.#request({ execute: command }, limitMs, () => true)
-    if (!('return' in response)) throw new AgentError(`${command} was refused`)
+  /** Returns whether the agent did it. Throws if the agent did not respond. */
+  async execute(command: string, limitMs: number): Promise<boolean> {
+    return 'return' in (await this.#request({ execute: command }, limitMs, () => true))
   }
 
   #request(
@@ -89,19 +89,19 @@ async function withAgent<T>(socketPath: string, work: (agent: AgentSession) => P
   }
 }
 
-/**
- * Freezes the guest's file systems. Returns false if the guest has no agent, or if the agent fails or does
- * not respond in time.
- */
-export const freeze = (socketPath: string): Promise<boolean> =>
-  withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-freeze', freezeMs)).then(
-    () => true,
-    () => false,
-  )
+/** `unknown`: the agent got the request and did not respond in time, so it may still freeze the guest. */
+export type FreezeResult = 'frozen' | 'not_frozen' | 'unknown'
 
-/** Thaws the guest's file systems, if they are frozen. */
+/** Freezes the guest's file systems, if the guest has an agent. */
+export async function freeze(socketPath: string): Promise<FreezeResult> {
+  let result: FreezeResult = 'not_frozen'
+  await withAgent(socketPath, async (agent) => {
+    result = 'unknown'
+    result = (await agent.execute('guest-fsfreeze-freeze', freezeMs)) ? 'frozen' : 'not_frozen'
+  }).catch(() => {})
+  return result
+}
+
+/** Thaws the guest's file systems, if they are frozen. Returns false if the agent refused or did not respond. */
 export const thaw = (socketPath: string): Promise<boolean> =>
-  withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-thaw', thawMs)).then(
-    () => true,
-    () => false,
-  )
+  withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-thaw', thawMs)).catch(() => false)

@@ -49,16 +49,16 @@ export async function beginBackup(
         file: { driver: 'file', filename: targetName(captureId) },
       })
       await writeAtomically(ctx.records.frozen(vmId), `${Date.now() + maxFrozenMs}`)
-      const isFrozen = await freeze(agent)
+      const result = await freeze(agent)
       try {
-        if (!isFrozen && mustFreeze) return null
+        if (result !== 'frozen' && mustFreeze) return null
         await startJob(qmp, captureId, node)
       } finally {
-        // Thaw even if the freeze got no response, because it may have succeeded.
-        if (isFrozen || mustFreeze) await thaw(agent)
-        await rm(ctx.records.frozen(vmId), { force: true })
+        // If the agent does not respond, the file stays, and the guest is thawed later.
+        if (result === 'not_frozen' || (await thaw(agent)))
+          await rm(ctx.records.frozen(vmId), { force: true })
       }
-      return isFrozen ? 'frozen' : 'crash'
+      return result === 'frozen' ? 'frozen' : 'crash'
     })
   } catch (error) {
     await dropBackup(ctx, vmId, captureId)
@@ -132,12 +132,21 @@ export async function dropBackup(ctx: QemuContext, vmId: string, captureId: stri
   await rm(targetFile(ctx, vmId, captureId), { force: true })
 }
 
-/** Thaws a guest whose copy was interrupted between freezing and thawing. The caller holds the VM's lock. */
-export async function thawIfOverdue(ctx: QemuContext, vmId: string): Promise<void> {
+/** Returns whether the time has passed in which a copy may keep the guest frozen. */
+export async function isThawOverdue(ctx: QemuContext, vmId: string): Promise<boolean> {
   const until = await readText(ctx.records.frozen(vmId))
-  if (until === null || Date.now() < Number(until)) return
-  if (await thaw(vmSocket(ctx.records.folder(vmId), 'agent')))
-    await rm(ctx.records.frozen(vmId), { force: true })
+  return until !== null && Date.now() >= Number(until)
+}
+
+/**
+ * Thaws a guest that a copy may have left frozen, because its server died or because the agent was slow. If the
+ * agent does not respond, a later call tries again. The caller holds the VM's lock.
+ */
+export async function thawIfOverdue(ctx: QemuContext, vmId: string): Promise<void> {
+  if (!(await isThawOverdue(ctx, vmId))) return
+  const file = ctx.records.frozen(vmId)
+  if (await thaw(vmSocket(ctx.records.folder(vmId), 'agent'))) await rm(file, { force: true })
+  else await writeAtomically(file, `${Date.now() + maxFrozenMs}`)
 }
 
 function ignoreMissing(error: Error): void {
