@@ -1,8 +1,10 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { type RequestOptions, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { consoleProtocol } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { freePort } from '@slipway/testing/port.ts'
@@ -10,6 +12,7 @@ import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
 import { certificate, proxies } from '../support/proxies.ts'
 
 const missing = (process.env.SLIPWAY_MISSING ?? '').split(',')
@@ -88,6 +91,28 @@ for (const { name, binary, configure } of proxies)
       }
       expect(stream.complete).toBe(false)
       stream.destroy()
+    })
+
+    test('a serial console sends and receives, and a ping keeps it open while the guest prints nothing', async () => {
+      const created = JSON.parse((await ask(`${project()}/vms`, { method: 'POST' }, vmBody())).text)
+      await service.ended(created.operation.operation_id)
+      const path = `${project()}/vms/${created.operation.metadata.id}/console`
+      const { url } = JSON.parse((await ask(path, { method: 'POST' }, { mode: 'write' })).text)
+      const here = `127.0.0.1:${port}`
+      const socket = new WebSocket(`wss://${here}${new URL(url).pathname}`, consoleProtocol, {
+        ...{ ca: readFileSync(certificate('crt')), origin: `https://${here}` },
+      })
+      const pinged = once(socket, 'ping')
+      let output = ''
+      socket.on('message', (data) => {
+        output += data
+      })
+      await once(socket, 'open')
+      socket.send(Buffer.from('hello\r'))
+      await eventually(() => output.includes('simulated: hello'))
+      await pinged
+      socket.close()
+      await once(socket, 'close')
     })
 
     test('the client address is the one that the proxy saw, regardless of the headers that the client sends', async () => {

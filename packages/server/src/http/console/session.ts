@@ -18,6 +18,7 @@ const idleMs = 30 * 60_000
 const closingMs = 2_000
 /** Long enough that a few renewals may fail. */
 export const leaseS = 15
+/** Proxies close connections on which nothing is sent for long, so each renewal also sends a ping. */
 const renewEveryTicks = 5
 
 export interface ConsoleOptions {
@@ -75,8 +76,10 @@ export class ConsoleSession {
     if (!found || found.state === 'STATE_DELETING') return this.close('gone')
     if (!vmConsoleStates.includes(found.state)) return this.close('off')
     if (guest && found.writer_id !== sessionId) return this.close('takenOver')
-    if (guest && this.#ticks++ % renewEveryTicks === 0)
-      await renewConsole(services.database, vm.id, sessionId, leaseS)
+    if (this.#ticks++ % renewEveryTicks === 0) {
+      this.#socket.ping()
+      if (guest) await renewConsole(services.database, vm.id, sessionId, leaseS)
+    }
     if (performance.now() - this.#activeAtMs > idleMs) this.#close(1000, 'No activity for 30 minutes.')
   }
 
