@@ -75,6 +75,22 @@ test('without the programs that it needs, the gpu image is not built, and the me
   )
 })
 
+test('a user who cannot create a user namespace is told so before the gpu image is built', async () => {
+  for (const program of ['mmdebstrap', 'qemu-img', 'mkfs.ext4', 'mkfs.vfat', 'mcopy', 'sfdisk', 'apt-get'])
+    writeProgram(program, 'echo "this program must not run" >&2\nexit 1')
+  writeProgram('unshare', `echo 'unshare: no line matching user "ada" in /etc/subuid' >&2\nexit 1`)
+  vi.stubEnv('PATH', `${folder}:${process.env.PATH}`)
+  vi.spyOn(process, 'getuid').mockReturnValue(1_000)
+  const output = join(folder, 'gpu.qcow2')
+  await expect(runImagesCommand(['build', 'gpu', '--output', output])).rejects.toThrow(
+    /^the gpu image .* user namespace \(unshare: no line .* in \/etc\/subuid\)\. Run the command as root, or .*uidmap.*$/,
+  )
+})
+
+function writeProgram(name: string, script: string): void {
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+}
+
 test('the script that sets the gpu image up has valid syntax', () => {
   for (const hasDriver of [true, false]) {
     const script = setUpScript(hostArchitecture(), { hasDriver, hasToolkit: false, packages: [] }, true)

@@ -51,6 +51,7 @@ const shownPackages = ['linux-image-*', 'docker.io', 'nvidia-kernel-dkms', conta
 export async function buildGpuImage(options: GpuImageOptions, progress: Progress): Promise<GpuImage> {
   const arch = hostArchitecture()
   await requirePrograms()
+  if (!isRoot()) await requireUserNamespace()
   let steps = 0
   const begin = (what: string) => progress(`gpu image, step ${++steps} of 4: ${what}`)
   const workDir = await mkdtemp(join(tmpdir(), 'slipway-gpu-image-'))
@@ -100,6 +101,17 @@ async function requirePrograms(): Promise<void> {
     )
 }
 
+async function requireUserNamespace(): Promise<void> {
+  await run('unshare', [...userNamespace, 'true'], { showsPaths: true }).catch((error: Error) => {
+    const reason = error.message.split('\n').at(-1)
+    throw new EngineError(
+      'unavailable',
+      `the gpu image cannot be built because this user cannot create a user namespace (${reason}). Run the command as root, or install uidmap and add the user to /etc/subuid and /etc/subgid`,
+      { cause: error },
+    )
+  })
+}
+
 async function planPackages(
   workDir: string,
   { suite, mirrors, hasDriver, packages }: GpuImageOptions,
@@ -135,7 +147,11 @@ async function installSystem(
   arch: Architecture,
 ): Promise<void> {
   const options = [
-    ...['--variant=minbase', `--include=${packagesOf(arch, recipe).join(',')}`],
+    ...[
+      `--mode=${isRoot() ? 'root' : 'unshare'}`,
+      '--variant=minbase',
+      `--include=${packagesOf(arch, recipe).join(',')}`,
+    ],
     ...['--aptopt=Acquire::Languages "none"', '--dpkgopt=path-exclude=/usr/share/doc/*'],
     ...(hook ? [`--customize-hook=upload ${shellWord(hook)} ${hookFile}`] : []),
     `--customize-hook=${setUpScript(arch, recipe, hook !== undefined)}`,
@@ -147,11 +163,13 @@ async function installSystem(
 
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Without root, the files' owners are visible only in a user namespace. */
+/** Without root, files of different users can be created only in a user namespace. */
+const userNamespace = ['--map-root-user', '--map-auto']
+
 const asRoot = (script: string, cwd: string) =>
   isRoot()
     ? run('sh', ['-ec', script], { cwd, timeoutMs: 2 * hours, showsPaths: true })
-    : run('unshare', ['--map-root-user', '--map-auto', 'sh', '-ec', script], {
+    : run('unshare', [...userNamespace, 'sh', '-ec', script], {
         ...{ cwd, timeoutMs: 2 * hours, showsPaths: true },
       })
 
