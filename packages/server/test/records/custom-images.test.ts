@@ -53,6 +53,12 @@ test('an image of a stopped VM outlives the VM, and VMs outlive the image', asyn
     ...{ stored_bytes: 32 * 1024 ** 3, source_id: vm_id, consistency: 'off' },
     ...{ labels: { team: 'ml' }, deletion_protection: false },
   })
+  const metered = () =>
+    service.sql(
+      'SELECT product_name, quantity::int FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)',
+      [custom_image_id],
+    )
+  expect(await metered()).toEqual([{ product_name: 'custom-image', quantity: 32 }])
   await finished(await service.ok('vmDelete', { params: { vm_id } }))
 
   const made = await finished(
@@ -62,6 +68,7 @@ test('an image of a stopped VM outlives the VM, and VMs outlive the image', asyn
   expect(vm).toMatchObject({ image: 'trainer:latest', custom_image_id, state: 'STATE_RUNNING' })
   expect(vm.disks[0]).toMatchObject({ attachment_type: 'os', size: '256GiB' })
   await finished(await service.ok('customImageDelete', { params: { custom_image_id } }))
+  expect(await metered()).toEqual([])
   await stop(made)
   await finished(await service.ok('vmUpdate', { params: { vm_id: made }, body: { action: 'START' } }))
   expect(await service.ok('vmGet', { params: { vm_id: made } })).toMatchObject({ custom_image_id })
