@@ -44,7 +44,13 @@ const published = {
       copy('packages/server', directory, ['bin', 'migrations', ...built])
       rmSync(join(directory, 'dist/console/.source-hash'))
       copy('.', directory, ['slipway.example.toml'])
-      copy('docs/operate', directory, ['slipway.service', 'slipway-agent.service'])
+      const units = [
+        'slipway.service',
+        'slipway-agent.service',
+        'slipway-backup.service',
+        'slipway-backup.timer',
+      ]
+      copy('docs/operate', directory, units)
     },
   },
 }

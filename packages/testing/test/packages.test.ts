@@ -56,7 +56,10 @@ test('no package contains tests, sources or maps, and each contains the files th
 
 test('the server package contains the files that operators copy', () => {
   expect(filesOf(named('@slipway/server'))).toEqual(
-    expect.arrayContaining(['slipway.example.toml', 'slipway-agent.service', 'slipway.service']),
+    expect.arrayContaining([
+      ...['slipway.example.toml', 'slipway-agent.service', 'slipway.service'],
+      ...['slipway-backup.service', 'slipway-backup.timer'],
+    ]),
   )
 })
 
