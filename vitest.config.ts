@@ -18,7 +18,7 @@ export const base = {
   // Files of one worker share the modules they load: most of them load the whole server.
   isolate: false,
   // Tests wait more than they compute.
-  maxWorkers: 5,
+  maxWorkers: 4,
   sequence: { sequencer: LongestFirst },
 }
 
