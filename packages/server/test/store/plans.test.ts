@@ -15,10 +15,6 @@ const exceptions: Record<string, string> = {
   disk_list_by_falling_usd_per_hour:
     'sorts all disks of the project, because prices are not stored in their rows',
   disk_list_by_usd_per_hour: 'sorts all disks of the project, because prices are not stored in their rows',
-  event_list_forward_organizationId_projectId:
-    'an event has either a project or an organization, so no row matches both',
-  event_list_organizationId_projectId:
-    'an event has either a project or an organization, so no row matches both',
   capture_image_by_ref: 'a project has few custom images: the quota of the organization is 50',
   event_list:
     'an operator searches all events by type or actor; reads the newest rows until the page is full',

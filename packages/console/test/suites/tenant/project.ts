@@ -47,8 +47,8 @@ export function projectTests(tenant: Tenant): void {
     await dialog().getByText('/mnt/datasets').first().waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
-    await open('/operations')
-    await page.getByRole('table', { name: 'Operations' }).getByText('Attach disks').waitFor()
+    await open('/activity')
+    await page.getByRole('table', { name: 'Events' }).getByText('Attach disks succeeded').waitFor()
   })
 
   test('the editor previews a firewall rule, and the tester names the rule that decides', async () => {
