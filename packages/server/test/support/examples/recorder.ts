@@ -55,8 +55,11 @@ export async function recordEventsAndTexts({ service, recording, defaults }: Rec
     for (const event of items) recording.events[event.type as EventType] = event
     page_token = next_page_token
   } while (page_token)
+  // The order of events that background work writes differs between runs, so their positions are numbered here.
   recording.events = Object.fromEntries(
-    Object.entries(recording.events).sort(([one], [other]) => (one < other ? -1 : 1)),
+    Object.entries(recording.events)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([type, event], index) => [type, { ...event, position: index + 1 }]),
   )
   recording.texts['/readyz'] = JSON.stringify((await service.request('GET', '/readyz')).body)
   await service.ok('vmList', defaults)
