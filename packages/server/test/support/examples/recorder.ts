@@ -59,7 +59,7 @@ export async function recordEventsAndTexts({ service, recording, defaults }: Rec
   recording.events = Object.fromEntries(
     Object.entries(recording.events)
       .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([type, event], index) => [type, { ...event, position: index + 1 }]),
+      .map(([type, event], index) => [type, { ...(event as object), position: index + 1 }]),
   )
   recording.texts['/readyz'] = JSON.stringify((await service.request('GET', '/readyz')).body)
   await service.ok('vmList', defaults)
