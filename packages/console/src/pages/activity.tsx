@@ -1,6 +1,7 @@
 import { useProject, useProjectId } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import {
+  ActorFilter,
   operationStateOf,
   PeriodFilter,
   periodQuery,
@@ -12,7 +13,7 @@ import {
 import { EventTable } from '../features/event-table.tsx'
 import { shortId } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
-import { FilterInput, Select } from '../ui/field.tsx'
+import { FilterInput } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 
 const noFilter = { q: '', state: '', type: '', actor: '', resource: '', from: '', to: '' }
@@ -39,17 +40,7 @@ export function Activity() {
         <span className="max-w-44">
           <TypeFilter value={type} onChange={(type) => setSearch({ type })} />
         </span>
-        <Select
-          isSmall
-          label="Person"
-          value={actor}
-          onChange={(actor) => setSearch({ actor })}
-          choices={[
-            { value: '', label: 'Anyone' },
-            ...[...actors].map(([value, label]) => ({ value, label })),
-            ...(actor && !actors.has(actor) ? [{ value: actor, label: actor }] : []),
-          ]}
-        />
+        <ActorFilter value={actor} actors={actors} onChange={(actor) => setSearch({ actor })} />
         <PeriodFilter from={from} to={to} onChange={setSearch} />
         {resource && (
           <span className="text-sm text-ink-muted">

@@ -1,14 +1,11 @@
 import { existsSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Log } from '../services.ts'
 import { countedEngine, noCalls } from './counted-engine.ts'
 import { type Engine, type EngineCalls, EngineError, type EngineImage } from './engine.ts'
 import { createIncusEngine } from './incus/index.ts'
-import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
-import { imagesDir } from './qemu/paths.ts'
+import { createQemuEngine, ensureMiniGuest, miniGuestBytes } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 
 export type OpenEngine = Engine & { close?(): Promise<void> }
@@ -96,8 +93,7 @@ function requireLocalIncus({ urls, socket }: IncusConfig): void {
 
 async function miniImage(dataDir: string, log: Log): Promise<EngineImage[]> {
   const guest = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
-  const { size: sizeBytes } = await stat(join(imagesDir(dataDir), guest.folder, 'os.qcow2'))
-  const source = { ...guest, sizeBytes }
+  const source = { ...guest, sizeBytes: await miniGuestBytes(dataDir, guest) }
   const description = 'A small Linux guest with busybox and SSH, made from Debian packages'
   return [{ name: 'mini:latest', description, tags: ['mini', 'debian', 'slipway-guest'], source }]
 }

@@ -30,12 +30,12 @@ export const StateFilter = ({ value, onChange }: FilterProps) => (
 )
 
 /** The results of operations are events of their resources, so the kind `operation` has no events of its own. */
-const wholeKinds = projectEventKinds.filter(({ kind }) => kind !== 'operation')
+const wholeKinds = projectEventKinds.map(({ kind }) => kind).filter((kind) => kind !== 'operation')
 
 /** One type such as `vm.crashed`, or all events of a kind of resources such as `vm.*`. */
 export const TypeFilter = ({ value, onChange }: FilterProps) => {
   const isKnown =
-    value === '' || projectEventTypes.includes(value) || wholeKinds.some(({ kind }) => value === `${kind}.*`)
+    value === '' || projectEventTypes.includes(value) || wholeKinds.some((kind) => value === `${kind}.*`)
   return (
     <Select
       isSmall
@@ -46,9 +46,9 @@ export const TypeFilter = ({ value, onChange }: FilterProps) => {
         { value: '', label: 'Any event' },
         ...(isKnown ? [] : [{ value, label: eventTypeText(value) }]),
         ...projectEventKinds.flatMap(({ kind, words, types }) => [
-          ...(kind === 'operation'
-            ? []
-            : [{ value: `${kind}.*`, label: `All ${resourceText(kind)} events`, group: words }]),
+          ...(wholeKinds.includes(kind)
+            ? [{ value: `${kind}.*`, label: `All ${resourceText(kind)} events`, group: words }]
+            : []),
           ...types.map((type) => ({ value: type, label: eventTypeText(type), group: words })),
         ]),
       ]}
@@ -56,7 +56,7 @@ export const TypeFilter = ({ value, onChange }: FilterProps) => {
   )
 }
 
-/** The parameters of the API for a choice of the type filter. */
+/** Returns the API parameters for a choice of the type filter. */
 export function typeQuery(value: string): { type?: string; resource_type?: string } {
   if (value === '') return {}
   return value.endsWith('.*') ? { resource_type: value.slice(0, -2) } : { type: value }
@@ -68,32 +68,53 @@ interface PeriodProps {
   onChange: (changes: { from?: string; to?: string }) => void
 }
 
-const dateInput = 'h-7 rounded-md border border-line-strong bg-surface px-2 text-sm'
-
 /** The first and the last day of a period, both included, in the time zone of the browser. */
 export const PeriodFilter = ({ from, to, onChange }: PeriodProps) => (
   <span className="inline-flex items-center gap-1.5 text-sm text-ink-muted">
-    <input
-      type="date"
-      aria-label="From date"
-      className={`${dateInput} ${from ? 'text-ink' : ''}`}
-      value={from}
-      max={to || undefined}
-      onChange={({ target }) => onChange({ from: target.value })}
-    />
+    <DayInput label="From date" value={from} max={to} onChange={(from) => onChange({ from })} />
     to
-    <input
-      type="date"
-      aria-label="To date"
-      className={`${dateInput} ${to ? 'text-ink' : ''}`}
-      value={to}
-      min={from || undefined}
-      onChange={({ target }) => onChange({ to: target.value })}
-    />
+    <DayInput label="To date" value={to} min={from} onChange={(to) => onChange({ to })} />
   </span>
 )
 
-/** The parameters of the API for the days of a period. An invalid date in the URL is ignored. */
+interface DayInputProps extends FilterProps {
+  label: string
+  min?: string
+  max?: string
+}
+
+const DayInput = ({ label, value, min, max, onChange }: DayInputProps) => (
+  <input
+    type="date"
+    aria-label={label}
+    className={`h-7 rounded-md border border-line-strong bg-surface px-2 text-sm ${value ? 'text-ink' : ''}`}
+    value={value}
+    min={min || undefined}
+    max={max || undefined}
+    onChange={({ target }) => onChange(target.value)}
+  />
+)
+
+interface ActorFilterProps extends FilterProps {
+  /** Display names by actor. */
+  actors: Map<string, string>
+}
+
+export const ActorFilter = ({ value, actors, onChange }: ActorFilterProps) => (
+  <Select
+    isSmall
+    label="Person"
+    value={value}
+    onChange={onChange}
+    choices={[
+      { value: '', label: 'Anyone' },
+      ...[...actors].map(([value, label]) => ({ value, label })),
+      ...(value && !actors.has(value) ? [{ value, label: value }] : []),
+    ]}
+  />
+)
+
+/** Returns the API parameters for the days of a period. An invalid date in the URL is ignored. */
 export const periodQuery = (from: string, to: string): { start?: string; end?: string } => {
   const [start, end] = [midnight(from, 0), midnight(to, 1)]
   return { ...(start && { start }), ...(end && { end }) }

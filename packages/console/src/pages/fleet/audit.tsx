@@ -1,5 +1,5 @@
 import { eventTypes } from '@slipway/contract/event-types'
-import { PeriodFilter, periodQuery } from '../../features/activity/filters.tsx'
+import { ActorFilter, PeriodFilter, periodQuery } from '../../features/activity/filters.tsx'
 import { AuditEvents, useFleetNames } from '../../features/fleet/audit-events.tsx'
 import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -48,16 +48,7 @@ export function Audit() {
             ]}
           />
         </span>
-        <Select
-          isSmall
-          label="Actor"
-          value={actor}
-          onChange={(actor) => setSearch({ actor })}
-          choices={[
-            { value: '', label: 'Any actor' },
-            ...[...actors].map(([value, label]) => ({ value, label })),
-          ]}
-        />
+        <ActorFilter value={actor} actors={actors} onChange={(actor) => setSearch({ actor })} />
         <PeriodFilter from={from} to={to} onChange={setSearch} />
         {(type || actor || hasTenant || from || to) && (
           <button

@@ -23,7 +23,7 @@ import { VmRecords } from './vm-records.ts'
 export type { QemuEngineOptions } from './context.ts'
 export { buildGpuImage, type GpuImage } from './gpu-image/index.ts'
 export { importImage } from './images/images.ts'
-export { buildMiniGuest, ensureMiniGuest } from './mini-guest/index.ts'
+export { buildMiniGuest, ensureMiniGuest, miniGuestBytes } from './mini-guest/index.ts'
 
 /** If this machine cannot run VMs, the error says what to install. */
 export async function createQemuEngine(

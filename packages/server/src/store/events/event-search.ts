@@ -2,7 +2,10 @@ import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import type { PositionRange } from './events.ts'
 
-/** Longer than any transaction. An event gets its position after the commit, so times and positions differ by less. */
+/**
+ * An event gets its position after its transaction has committed, so positions can differ from the order of times by the
+ * duration of a transaction. No transaction takes this long.
+ */
 const slack = `interval '10 minutes'`
 
 const positions = statement<
@@ -17,8 +20,8 @@ const positions = statement<
 ).oneBy('start', 'end')
 
 /**
- * Returns positions between which all events of a period are, so that a list does not read the events before and after it.
- * A null time is no limit.
+ * Returns the positions that enclose all events of a period, so that a list does not read earlier and later events. A null
+ * time means no limit.
  */
 export async function findPositions(
   db: Queryable,
@@ -38,12 +41,12 @@ export const findUnfinishedSince = statement<{ since: Date }, { projectId: strin
    WHERE q.project_id = :projectId`,
 ).oneBy('projectId')
 
-/** More resources than a reader can tell apart by their names. */
-const mostResources = 200
+/** A search that matches more resources is too general to be useful. */
+const maxResources = 200
 
 /**
- * Finds the resources of a project by a part of the id or of the name, also deleted ones. The names are those in the events,
- * because events of operations have no name.
+ * Finds resources of a project, including deleted ones, by a part of their id or name. It searches the names in events, because
+ * the rows of deleted resources no longer exist.
  */
 export const findEventResources = statement<{ resource_id: string }, { projectId: string; text: string }>(
   'event_resources',
@@ -51,5 +54,5 @@ export const findEventResources = statement<{ resource_id: string }, { projectId
    WHERE project_id = :projectId
      AND (strpos(resource_id, lower(:text)) > 0
           OR strpos(lower(coalesce(data ->> 'name', data ->> 'url', '')), lower(:text)) > 0)
-   GROUP BY resource_id ORDER BY max(position) DESC LIMIT ${mostResources}`,
+   GROUP BY resource_id ORDER BY max(position) DESC LIMIT ${maxResources}`,
 ).allBy('projectId', 'text')

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { osDiskGib } from '@slipway/contract'
@@ -39,6 +39,10 @@ export async function ensureMiniGuest(dataDir: string, progress: Progress): Prom
   if (known?.recipe === recipeHash() && known.source.arch === hostArchitecture().name) return known.source
   return buildMiniGuest(dataDir, progress)
 }
+
+/** Returns the size of the mini guest's OS disk file. */
+export const miniGuestBytes = async (dataDir: string, { folder }: MiniGuestSource): Promise<number> =>
+  (await stat(join(imagesDir(dataDir), folder, 'os.qcow2'))).size
 
 /** Builds kernel, initramfs and OS disk from Debian packages of the host's architecture, without root. */
 export async function buildMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
