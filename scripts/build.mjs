@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isInstalled, root } from './install.mjs'
 import { leave, phase } from './phase.mjs'
@@ -50,7 +50,10 @@ async function bundlePrograms() {
     {
       ...common,
       entryPoints: [join(server, 'src/main.ts')],
-      outfile: join(server, 'dist/main.js'),
+      outdir: join(server, 'dist'),
+      // Parts that main.ts imports later get files of their own.
+      splitting: true,
+      chunkNames: 'chunks/[name]-[hash]',
       plugins: [externalPackages],
     },
     {
@@ -73,6 +76,7 @@ async function bundlePrograms() {
       },
     },
   ]
+  rmSync(join(server, 'dist/chunks'), { recursive: true, force: true })
   try {
     await Promise.all(bundles.filter(({ entryPoints: [entry] }) => existsSync(entry)).map(esbuild.build))
   } catch (error) {

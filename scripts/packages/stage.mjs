@@ -40,7 +40,7 @@ const published = {
       dependencies: withoutOurs({ ...dependencies, ...manifestOf('packages/contract').dependencies }),
     }),
     fill(directory) {
-      const built = ['dist/main.js', 'dist/qemu-forwarder.js', 'dist/console']
+      const built = ['dist/main.js', 'dist/chunks', 'dist/qemu-forwarder.js', 'dist/console']
       copy('packages/server', directory, ['bin', 'migrations', ...built])
       rmSync(join(directory, 'dist/console/.source-hash'))
       copy('.', directory, ['slipway.example.toml'])
@@ -79,7 +79,8 @@ export async function stagePackages(directory) {
 }
 
 function copy(from, to, paths) {
-  for (const path of paths) cpSync(join(root, from, path), join(to, path), { recursive: true })
+  const filter = (path) => !path.endsWith('.map')
+  for (const path of paths) cpSync(join(root, from, path), join(to, path), { recursive: true, filter })
 }
 
 const withoutOurs = (dependencies) =>

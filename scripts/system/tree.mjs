@@ -29,8 +29,10 @@ export async function fillTree(directory) {
     mkdirSync(at(path), { recursive: true })
   copyFileSync(process.execPath, at(home, 'bin/node'))
   chmodSync(at(home, 'bin/node'), 0o755)
-  const copy = (from, to) => cpSync(join(root, from), at(to), { recursive: true })
-  for (const path of ['dist/main.js', 'dist/qemu-forwarder.js', 'dist/console', 'migrations', 'package.json'])
+  const filter = (path) => !path.endsWith('.map')
+  const copy = (from, to) => cpSync(join(root, from), at(to), { recursive: true, filter })
+  const built = ['dist/main.js', 'dist/chunks', 'dist/qemu-forwarder.js', 'dist/console']
+  for (const path of [...built, 'migrations', 'package.json'])
     copy(`packages/server/${path}`, `${home}/server/${path}`)
   rmSync(at(home, 'server/dist/console/.source-hash'), { force: true })
   copy('packages/cli/dist/slipway.js', `${home}/cli/dist/slipway.js`)

@@ -1,12 +1,14 @@
 /** Starts a local service for testing client code (Node only). See {@link startService}. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient } from './client.ts'
 import { createLevers, type Levers } from './levers.ts'
+import { copyPrepared, keepData, preparedDirectory } from './prepared-data.ts'
 import type { ProjectClient } from './project-client.ts'
 
 export type {
@@ -59,7 +61,7 @@ export interface LocalService {
 
 /**
  * Starts a service on a free port with `--dev` and its own data. Its VMs boot immediately;
- * `levers.transitions.set` changes that.
+ * `levers.transitions.set` changes that. The first start of a day also creates the data that later starts copy.
  *
  * @example
  * ```ts
@@ -73,19 +75,9 @@ export interface LocalService {
  */
 export async function startService(options: ServiceOptions = {}): Promise<LocalService> {
   const { command = serverCommand(), config = '', timeoutMs = 60_000 } = options
-  const directory = mkdtempSync(join(tmpdir(), 'slipway-local-'))
-  // A server that runs as root runs PostgreSQL as another user, which needs access to its data directory.
-  chmodSync(directory, 0o711)
-  const configFile = join(directory, 'slipway.toml')
-  writeFileSync(configFile, config)
-  const dataDir = join(directory, 'data')
-  const [program = '', ...first] = command
-  const server = spawn(
-    program,
-    [...first, '--dev', '--port', '0', '--data-dir', dataDir, '--config', configFile],
-    { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] },
-  )
-  const stop = stopWithThisProcess(server, directory)
+  const prepared = preparedDirectory(command, config)
+  if (!existsSync(prepared)) await prepare(prepared, command, config, timeoutMs)
+  const { server, dataDir, stop } = await launch(command, config, prepared)
   try {
     await untilReady(server, timeoutMs)
     const credentials: ServiceCredentials = JSON.parse(
@@ -98,8 +90,48 @@ export async function startService(options: ServiceOptions = {}): Promise<LocalS
     return { url, credentials, client, project: client.project(project_id), levers, stop }
   } catch (error) {
     await stop()
+    // The next start does not depend on the same data.
+    rmSync(prepared, { recursive: true, force: true })
     throw error
   }
+}
+
+/** Starts a service once, stops it, and keeps its data for the services that follow. */
+async function prepare(
+  prepared: string,
+  command: string[],
+  config: string,
+  timeoutMs: number,
+): Promise<void> {
+  const { server, dataDir, stop } = await launch(command, config)
+  try {
+    await untilReady(server, timeoutMs)
+    const exited = once(server, 'exit')
+    server.ref()
+    server.kill('SIGTERM')
+    await exited
+    await keepData(dataDir, prepared)
+  } finally {
+    await stop()
+  }
+}
+
+/** Starts the server program with a temporary data directory. */
+async function launch(command: string[], config: string, prepared = '') {
+  const directory = mkdtempSync(join(tmpdir(), 'slipway-local-'))
+  // A server that runs as root runs PostgreSQL as another user, which needs access to its data directory.
+  chmodSync(directory, 0o711)
+  const configFile = join(directory, 'slipway.toml')
+  writeFileSync(configFile, config)
+  const dataDir = join(directory, 'data')
+  await copyPrepared(prepared, dataDir)
+  const [program = '', ...first] = command
+  const server = spawn(
+    program,
+    [...first, '--dev', '--port', '0', '--data-dir', dataDir, '--config', configFile],
+    { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  return { server, dataDir, stop: stopWithThisProcess(server, directory) }
 }
 
 /**

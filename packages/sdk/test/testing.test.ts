@@ -11,6 +11,14 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 
+/** Keeps the prepared data of these tests out of the user's cache. */
+const cache = mkdtempSync(join(tmpdir(), 'slipway-cache-'))
+process.env.XDG_CACHE_HOME = cache
+afterAll(() => {
+  delete process.env.XDG_CACHE_HOME
+  rmSync(cache, { recursive: true })
+})
+
 let service: LocalService
 beforeAll(async () => {
   service = await startService()
@@ -136,6 +144,26 @@ test('a server that cannot start is reported with its output, and leaves nothing
   expect(readdirSync(scratch)).toEqual([])
 })
 
+test('services start with copies of the same data and share nothing', async () => {
+  const second = await startService()
+  onTestFinished(() => second.stop())
+  const namesOf = async ({ project }: LocalService) =>
+    (await project.collect('vmList', {})).map(({ name }) => name)
+  await create('mine')
+  const { operation } = await second.project.vmCreate({ ...vm, name: 'yours' })
+  await second.project.wait(operation)
+  expect(await namesOf(service)).toEqual(['mine'])
+  expect(await namesOf(second)).toEqual(['yours'])
+})
+
+test('a start that fails with damaged data removes it, so that the next start works', async () => {
+  const kept = join(cache, 'slipway/testing')
+  for (const name of readdirSync(kept))
+    rmSync(join(kept, name, 'data/postgres/data/global'), { recursive: true })
+  await expect(startService()).rejects.toThrow('before it was ready')
+  await (await startService()).stop()
+})
+
 test('the service ends with the process that started it, even if that is killed', async () => {
   const contents = `
     import { startService } from '@slipway/sdk/testing'
@@ -144,7 +172,10 @@ test('the service ends with the process that started it, even if that is killed'
   const stdin = { contents, resolveDir: import.meta.dirname, loader: 'ts' as const }
   const { outputFiles } = await build({ stdin, write: false, bundle: true, platform: 'node', format: 'esm' })
   const args = ['--input-type=module', '--eval', outputFiles[0]!.text]
-  const program = startProgram(process.execPath, args, { cwd: root, env: { TMPDIR: scratch } })
+  const program = startProgram(process.execPath, args, {
+    cwd: root,
+    env: { TMPDIR: scratch, XDG_CACHE_HOME: cache },
+  })
   const url = await program.line('ready')
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
   await program.end('SIGKILL')

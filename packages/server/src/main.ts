@@ -1,35 +1,34 @@
 import { readFileSync } from 'node:fs'
-import { runBackupCommand, runRestoreCommand } from './backup-command.ts'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
-import { runDoctorCommand } from './doctor-command.ts'
-import { EngineError } from './engines/engine.ts'
-import { runImagesCommand } from './images-command.ts'
-import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
-import { isDatabaseRefusal, isDatabaseUnavailable } from './postgres/database.ts'
-import { EmbeddedError, openEmbedded } from './postgres/embedded/index.ts'
-import { NewerSchemaError, OlderSchemaError } from './postgres/migrate.ts'
-import { runSecretsCommand } from './secrets-command.ts'
-import { AddressTaken, type Server, startServer } from './server.ts'
-import { credentialsPath, readCredentials } from './setup/credentials-file.ts'
-import { offerSetupCode, seedDemo } from './setup/demo.ts'
-import { listServerUrls } from './store/fleet/servers.ts'
+import { openEmbedded } from './postgres/embedded/index.ts'
+import type { Server } from './server.ts'
+import { readCredentials } from './setup/credentials-file.ts'
 
 type Log = ReturnType<typeof openLog>
 
 const maxStopMs = 10_000
 
+/** Each command is loaded only if it is used. */
+const commands = new Map<string, () => Promise<(argv: string[]) => Promise<void>>>([
+  ['backup', async () => (await import('./backup-command.ts')).runBackupCommand],
+  ['restore', async () => (await import('./backup-command.ts')).runRestoreCommand],
+  ['doctor', async () => (await import('./doctor-command.ts')).runDoctorCommand],
+  ['incus', async () => (await import('./incus-command.ts')).runIncusCommand],
+  ['images', async () => (await import('./images-command.ts')).runImagesCommand],
+  ['secrets', async () => (await import('./secrets-command.ts')).runSecretsCommand],
+])
+
+/** Loading the service takes about as long as starting PostgreSQL, so both happen at the same time. */
+const loadService = () => import('./startup.ts')
+
 await main()
 
 async function main(): Promise<void> {
   const begun = performance.timeOrigin
-  if (process.argv[2] === 'backup') return command(runBackupCommand)
-  if (process.argv[2] === 'restore') return command(runRestoreCommand)
-  if (process.argv[2] === 'doctor') return command(runDoctorCommand)
-  if (process.argv[2] === 'incus') return command(runIncusCommand)
-  if (process.argv[2] === 'images') return command(runImagesCommand)
-  if (process.argv[2] === 'secrets') return command(runSecretsCommand)
+  const load = commands.get(process.argv[2] ?? '')
+  if (load) return command(await load())
   const config = read()
   if (config.command === 'help') return void process.stdout.write(help)
   if (config.command === 'version') return void console.log(packageVersion())
@@ -37,7 +36,7 @@ async function main(): Promise<void> {
     await serve(config, begun)
   } catch (error) {
     if (error instanceof ConfigError) exitWith(2, error.message)
-    const reason = expectedReason(error, config)
+    const reason = (await loadService()).expectedReason(error, config)
     if (reason) exitWith(1, reason)
     throw error
   }
@@ -60,20 +59,6 @@ function read(): Config {
   }
 }
 
-/** Returns the message for errors that an operator can fix. Other errors are bugs and show their stack. */
-function expectedReason(error: unknown, config: Config): string | undefined {
-  const { server, database } = config
-  const expected = [EmbeddedError, NewerSchemaError, OlderSchemaError, EngineError, AddressTaken]
-  if (expected.some((type) => error instanceof type)) return (error as Error).message
-  if (!(error instanceof Error)) return undefined
-  const { code, syscall } = error as NodeJS.ErrnoException
-  if (syscall === 'listen' || (syscall === 'getaddrinfo' && database.urls.length === 0))
-    return `cannot listen on ${server.host}:${server.port} (${code}): choose another address with --host and --port`
-  if (database.urls.length > 0 && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
-    return `the database in ${database.source} is not usable: ${error.message}`
-  return undefined
-}
-
 function exitWith(code: number, line: string): never {
   console.error(`slipway: ${line}`)
   process.exit(code)
@@ -89,8 +74,13 @@ async function serve(config: Config, begun: number): Promise<void> {
     urls.length > 0
       ? null
       : await phase('Starting PostgreSQL', () =>
-          openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
+          openEmbedded({
+            dataDir: config.server.dataDir,
+            log: (line) => log.info(line),
+            meanwhile: () => void loadService(),
+          }),
         )
+  const { printInstructions, startServer } = await loadService()
   let server: Server
   try {
     server = await phase('Starting the service', () => startServer(config, embedded?.url ?? urls, log))
@@ -120,43 +110,6 @@ async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
   } finally {
     process.stderr.write(`${ending}\n`)
   }
-}
-
-/** Prints how to use the service. */
-async function printInstructions(config: Config, server: Server): Promise<void> {
-  const url = server.services.publicUrl()
-  const { dataDir } = config.server
-  const others = (await listServerUrls(server.services.database)).filter((each) => each !== url)
-  if (others.length > 0 && config.server.role === 'all') {
-    const shared = config.database.urls.length > 0 ? 'database' : `data directory ${dataDir}`
-    console.log(
-      `\n  Slipway is already running at ${others.join(' and ')}. This server shares its ${shared}.`,
-    )
-  }
-  if (!config.isDemo) {
-    const code = await offerSetupCode(server.services.database)
-    console.log(`\n  Slipway is ready at ${url}`)
-    if (code)
-      console.log(
-        `  Setup code for the first operator (shown only once, valid for one day): ${code}\n  Use it at ${url}/setup`,
-      )
-    return
-  }
-  const before = await readCredentials(dataDir)
-  const credentials = await seedDemo(server.services, { api: url, console: url })
-  console.log(`\n  Slipway is ready.`)
-  if (!credentials) return console.log(`  API  ${url}\n`)
-  const file = credentialsPath(dataDir)
-  const people = [credentials.email, credentials.operator_email].filter(Boolean).join(' or ')
-  console.log(`
-  Console     ${credentials.console_url}   (${people}, passwords in ${file})
-  Project     ${credentials.project_id}`)
-  // Output ends up in the logs of supervisors, so the key is printed only once.
-  if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)
-  console.log(`  Access key  ${credentials.access_key}   (shown only once)
-
-  curl -H "Authorization: Bearer ${credentials.access_key}" ${credentials.api_url}/v0.1/projects/${credentials.project_id}/availabilities
-`)
 }
 
 /**

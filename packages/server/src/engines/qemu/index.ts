@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { packageRoot } from '../../package-root.ts'
 import type { Engine } from '../engine.ts'
 import { hostArchitecture } from './architecture.ts'
 import { CaptureFiles } from './captures/capture-files.ts'
@@ -31,7 +31,7 @@ export async function createQemuEngine(
 ): Promise<Engine & { close(): Promise<void> }> {
   const arch = hostArchitecture()
   const options: Required<QemuEngineOptions> = {
-    forwarderProgram: join(dirname(fileURLToPath(import.meta.url)), 'qemu-forwarder.js'),
+    forwarderProgram: join(packageRoot(), 'dist/qemu-forwarder.js'),
     qemuProgram: arch.qemuProgram,
     sysfsRoot: '/sys',
     shutdownLimitMs: 90_000,

@@ -27,6 +27,8 @@ interface EmbeddedOptions {
   log: Log
   /** Additional PostgreSQL settings. They apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
+  /** Called as soon as this process only waits for PostgreSQL. It may block. It can be called more than once. */
+  meanwhile?: () => void
 }
 
 export interface Embedded {
@@ -66,7 +68,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
       const home = await chooseHome(dataDir)
       const copyDirs = home.account.isOther ? outsideDirs : [dirname(home.clusterDir)]
       const binaries = await provideBinaries(home.account, copyDirs)
-      const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }
+      const { settings = {}, meanwhile } = options
+      const postmaster: Postmaster = { home, binaries, settings, meanwhile }
       await ensureCluster(postmaster, password)
       const urlOf = (role: string, word: string, database: string) =>
         `postgresql://${role}:${word}@${encodeURIComponent(home.socketDir)}/${database}`

@@ -44,13 +44,18 @@ export interface Postmaster {
   home: Home
   binaries: Binaries
   settings: Record<string, string>
+  /** Called when a process of PostgreSQL has been started and this process waits for it. */
+  meanwhile?: () => void
 }
 
 /**
  * Creates the cluster if it does not exist. The cluster gets its final name only when it is complete, so that
  * a partial one is never used.
  */
-export async function ensureCluster({ home, binaries }: Postmaster, password: string): Promise<void> {
+export async function ensureCluster(
+  { home, binaries, meanwhile }: Postmaster,
+  password: string,
+): Promise<void> {
   const versionFile = join(home.clusterDir, 'PG_VERSION')
   if (existsSync(home.clusterDir)) {
     const version = (await fs.readFile(versionFile, 'utf8')).trim()
@@ -73,7 +78,9 @@ export async function ensureCluster({ home, binaries }: Postmaster, password: st
       '--auth=scram-sha-256',
     ]
     const args = [...options, `--username=${superuser}`, `--pwfile=${passwordFile}`, '-D', partial]
-    const output = await run(binaries.initdb, args, account)
+    const initdb = run(binaries.initdb, args, account)
+    meanwhile?.()
+    const output = await initdb
     if (output !== null) throw explainOutput(output, home.logFile)
     await fs.rename(partial, home.clusterDir)
   } finally {
@@ -127,7 +134,7 @@ export interface Started {
 }
 
 /** Starts PostgreSQL in a separate session, so that Ctrl-C in the terminal does not reach it. */
-export async function startPostmaster({ home, binaries, settings }: Postmaster): Promise<Started> {
+export async function startPostmaster({ home, binaries, settings, meanwhile }: Postmaster): Promise<Started> {
   await ensureSocketDir(home)
   await clearLeftovers(home)
   const size = (await fs.stat(home.logFile).catch(() => null))?.size ?? 0
@@ -145,6 +152,7 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
   })
   closeSync(log)
   child.unref()
+  meanwhile?.()
   let failure: Error | undefined
   child.once('error', (error) => {
     failure = error
