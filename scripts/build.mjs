@@ -45,6 +45,7 @@ async function bundlePrograms() {
     sourcemap: true,
     logLevel: 'warning',
     absWorkingDir: root,
+    metafile: true,
   }
   const bundles = [
     {
@@ -76,9 +77,11 @@ async function bundlePrograms() {
       },
     },
   ]
-  rmSync(join(server, 'dist/chunks'), { recursive: true, force: true })
   try {
-    await Promise.all(bundles.filter(({ entryPoints: [entry] }) => existsSync(entry)).map(esbuild.build))
+    const results = await Promise.all(
+      bundles.filter(({ entryPoints: [entry] }) => existsSync(entry)).map(esbuild.build),
+    )
+    removeOldChunks(results.flatMap(({ metafile }) => Object.keys(metafile.outputs)))
   } catch (error) {
     // esbuild has already printed the error and its location.
     if (!error.errors) throw error
@@ -87,6 +90,14 @@ async function bundlePrograms() {
     // Otherwise esbuild's process would keep running until this one ends.
     await esbuild.stop()
   }
+}
+
+/** The names of chunks change with their content. Old ones are removed last, because a server may be loading them. */
+function removeOldChunks(outputs) {
+  const built = new Set(outputs.map((path) => join(root, path)))
+  const folder = join(server, 'dist/chunks')
+  for (const path of existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [])
+    if (!built.has(path)) rmSync(path, { force: true })
 }
 
 /**
