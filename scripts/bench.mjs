@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, externalPackages } from './build.mjs'
 import { ensureInstalled, root } from './install.mjs'
-import { leave } from './phase.mjs'
+import { exitWithMessage } from './phase.mjs'
 
 ensureInstalled('all')
 await build()
@@ -26,7 +26,8 @@ const benches = {
 }
 const given = process.argv.slice(2)
 const name = given[0] && !given[0].startsWith('-') ? given.shift() : 'service'
-if (!benches[name]) leave(`Unknown benchmark ${name}. Supported: ${Object.keys(benches).join(', ')}`)
+if (!benches[name])
+  exitWithMessage(`Unknown benchmark ${name}. Supported: ${Object.keys(benches).join(', ')}`)
 const directory = join(root, 'packages', benches[name], 'bench')
 const outdir = join(root, 'packages', benches[name], 'dist/bench')
 const children = readdirSync(directory).filter((file) => file.endsWith('-child.ts'))

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isInstalled, root } from './install.mjs'
-import { leave, phase } from './phase.mjs'
+import { exitWithMessage, phase } from './phase.mjs'
 
 const server = join(root, 'packages/server')
 const cli = join(root, 'packages/cli')
@@ -85,7 +85,7 @@ async function bundlePrograms() {
   } catch (error) {
     // esbuild has already printed the error and its location.
     if (!error.errors) throw error
-    leave('The build failed.')
+    exitWithMessage('The build failed.')
   } finally {
     // Otherwise esbuild's process would keep running until this one ends.
     await esbuild.stop()
@@ -135,7 +135,7 @@ function consoleToBuild() {
     })
     const status = await new Promise((resolve) => child.once('exit', resolve))
     if (status !== 0)
-      leave(
+      exitWithMessage(
         `The console build failed${isInstalled('run') ? '.' : ': packages are missing, run npm install.'}`,
       )
     writeFileSync(hashFile, hash)

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ensureInstalled, root } from './install.mjs'
-import { leave } from './phase.mjs'
+import { exitWithMessage } from './phase.mjs'
 
 const usage = `npm run chaos [-- --faults N --seed N]
 
@@ -16,7 +16,7 @@ if (given.help) {
   process.exit()
 }
 for (const name of ['seed', 'faults'])
-  if (!/^\d{1,10}$/.test(given[name])) leave(`--${name} ${given[name]}: must be a number`)
+  if (!/^\d{1,10}$/.test(given[name])) exitWithMessage(`--${name} ${given[name]}: must be a number`)
 
 ensureInstalled('all')
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
@@ -36,6 +36,6 @@ function read() {
   try {
     return parseArgs({ options }).values
   } catch (error) {
-    leave(`${error.message}\n\n${usage}`)
+    exitWithMessage(`${error.message}\n\n${usage}`)
   }
 }

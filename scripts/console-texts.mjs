@@ -7,7 +7,7 @@ import { partsOf, textsOf } from './source-texts.mjs'
 const textNames =
   /^(about|action|advice|alt|aria-label|cell|description|done|empty|failed|footer|hint|ifLost|label|legend|message|note|past|placeholder|problem|reason|text|title|verb|warning|words)$/
 const tones = ['good', 'busy', 'idle', 'held', 'warn', 'bad']
-/** A capital letter and more than one word. Commands and class names do not look like this. */
+/** Sentences begin with a capital letter and have more than one word; commands and class names do not. */
 const isSentence = (text) => /^["“{]?[A-Z][\w’'-]*[:.]? \S/.test(text)
 const isTitle = (text) => /^[A-Z][\w ]+$/.test(text) && /[a-z]|^(CLI|SSH|ID|URL)$/.test(text)
 

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root } from './install.mjs'
-import { leave } from './phase.mjs'
+import { exitWithMessage } from './phase.mjs'
 
 const version = '4.32.5'
 const folder = join(root, '.cache', `schemathesis-${version}`)
@@ -23,9 +23,9 @@ process.exitCode = status ?? 1
 function install() {
   const run = (command, args) => spawnSync(command, args, { stdio: ['ignore', 2, 2] }).status === 0
   if (!run('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']))
-    leave('Nothing was tested: python3 must be Python 3.10 or later with venv and pip.')
+    exitWithMessage('Nothing was tested: python3 must be Python 3.10 or later with venv and pip.')
   console.error(`Installing Schemathesis ${version} …`)
   const pip = ['-m', 'pip', 'install', '--quiet', `schemathesis==${version}`]
   if (!run('python3', ['-m', 'venv', '--clear', folder]) || !run(join(folder, 'bin/python'), pip))
-    leave('Nothing was tested: Schemathesis could not be installed.')
+    exitWithMessage('Nothing was tested: Schemathesis could not be installed.')
 }

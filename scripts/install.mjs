@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { leave, phase } from './phase.mjs'
+import { exitWithMessage, phase } from './phase.mjs'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 const minimumNode = [20, 20]
@@ -41,14 +41,14 @@ function install(groupFlags) {
   const flags = [...groupFlags, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
   const stdio = ['ignore', 'ignore', 'inherit']
   const { status, error } = spawnSync(command, [...args, ...verb, ...flags], { cwd: root, stdio })
-  if (status !== 0) leave(`npm ${verb[0]} failed${error ? `: ${error.message}` : ''}`)
+  if (status !== 0) exitWithMessage(`npm ${verb[0]} failed${error ? `: ${error.message}` : ''}`)
 }
 
 function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
   const [minimumMajor, minimumMinor] = minimumNode
   if (major > minimumMajor || (major === minimumMajor && minor >= minimumMinor)) return
-  leave(`Slipway needs Node.js ${minimumNode.join('.')} or later; this is ${process.versions.node}`)
+  exitWithMessage(`Slipway needs Node.js ${minimumNode.join('.')} or later; this is ${process.versions.node}`)
 }
 
 /** Returns whether npm's list of installed packages has every package of the group in its locked version. */

@@ -113,5 +113,5 @@ export function messages() {
     })
     return `## ${title}\n\n${text} There are ${rows.length}.\n\n${head(column)}\n${rows.join('\n')}\n`
   })
-  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their wording can be reviewed\nin one place. \`node scripts/generate.mjs\` generates the page from the sources, and \`npm run check\` checks that it is up to date. A value that is\nknown only at run time is in braces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
+  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see. Use it to review the wording of all\nmessages in one place. \`node scripts/generate.mjs\` generates the page from the sources, and \`npm run check\` checks that it is up to date. A value that is\nknown only at run time is in braces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
 }

@@ -15,7 +15,7 @@ export function phase(title, run) {
 }
 
 /** Prints a message on a new line and ends the command. */
-export function leave(message) {
+export function exitWithMessage(message) {
   console.error(isLineOpen ? `failed\n${message}` : message)
   process.exit(1)
 }

@@ -1,4 +1,5 @@
-// npm start: installs and builds what is missing or out of date, then becomes the server, so that signals reach it.
+// npm start: installs and builds what is missing or out of date, then runs the server in this process, so
+// that signals reach it.
 import { build } from './build.mjs'
 import { ensureInstalled } from './install.mjs'
 

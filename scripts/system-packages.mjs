@@ -14,7 +14,7 @@ const qemuSuites = ['packages/server/test/engines/qemu', 'packages/server/test/a
  * Programs that some suites need. An entry applies only if the path of a test file begins with one of its
  * `suites`.
  */
-const programNames = [
+const testPrograms = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
   {
@@ -104,7 +104,7 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
     .filter((path) => path.endsWith(ending))
     .filter((path) => filters.length === 0 || filters.some((filter) => join(root, path).includes(filter)))
   const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
-  const missing = programNames.filter((program) => isNeeded(program) && !isOnPath(program.binary))
+  const missing = testPrograms.filter((program) => isNeeded(program) && !isOnPath(program.binary))
   if (missing.length === 0) return { missing: [], required: [] }
   const packages = missing.flatMap((program) => program.packages)
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
@@ -112,7 +112,7 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
     const release = /VERSION_CODENAME=(\w+)/.exec(readFileSync('/etc/os-release', 'utf8'))?.[1]
     const isBackport = ({ backports }) => backports !== undefined && backports === release
     apt('update')
-    if (missing.some(isBackport) && offerBackports(release)) apt('update')
+    if (missing.some(isBackport) && addBackports(release)) apt('update')
     const ordinary = missing.filter((program) => !isBackport(program))
     // Optional programs are installed separately, because apt installs nothing if one package name is
     // unknown.
@@ -142,7 +142,7 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
  * Adds the backports suite of the mirror that the machine already uses; apt lists only mirrors whose package
  * lists it has.
  */
-function offerBackports(release) {
+function addBackports(release) {
   const listed = spawnSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(REPO_URI)'])
   const mirrors = new Map(
     String(listed.stdout ?? '')

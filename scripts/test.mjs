@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, normalize } from 'node:path'
 import { ensureInstalled, root } from './install.mjs'
-import { leave } from './phase.mjs'
+import { exitWithMessage } from './phase.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 ensureInstalled('all')
-// The test files of npm run test:vm and test:cluster have their own endings, named after their
+// The files of npm run test:vm and test:cluster end with .vm.ts and .cluster.ts, as in the names of their
 // configurations.
 const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
 const filters = process.argv
@@ -19,7 +19,7 @@ const { missing, required } = ensureSystemPackages(
   filters.map((filter) => normalize(filter)),
 )
 if (required.length > 0 && process.env.CI === 'true')
-  leave(`Missing programs, which are required with CI=true: ${required.join(', ')}`)
+  exitWithMessage(`Missing programs, which are required with CI=true: ${required.join(', ')}`)
 
 const reportDir = mkdtempSync(join(tmpdir(), 'slipway-test-'))
 const report = join(reportDir, 'report.json')

@@ -1,4 +1,5 @@
-// Refuses words and comment openers that readers stumble over: in comments, pages and messages. Part of `npm run check`.
+// Finds words and first words of comments that are hard to understand, in comments, pages and messages. `npm
+// run check` runs this script.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureInstalled, root } from '../install.mjs'
-import { leave } from '../phase.mjs'
+import { exitWithMessage } from '../phase.mjs'
 
 /** Node looks for this marker in its own executable to detect an embedded program. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
@@ -29,7 +29,7 @@ const programs = {
 export async function buildBinary(name = 'cli') {
   const { entry, target: path } = programs[name]
   if (!readFileSync(process.execPath).includes(fuse))
-    leave(`${process.execPath} cannot embed a program: use a build of Node from nodejs.org`)
+    exitWithMessage(`${process.execPath} cannot embed a program: use a build of Node from nodejs.org`)
   const target = join(root, path)
   mkdirSync(dirname(target), { recursive: true })
   copyFileSync(process.execPath, target)

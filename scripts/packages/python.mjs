@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from '../install.mjs'
-import { leave } from '../phase.mjs'
+import { exitWithMessage } from '../phase.mjs'
 
 const version = '0.29.1'
 const folder = join(root, '.cache', `openapi-python-client-${version}`)
@@ -44,7 +44,7 @@ const readJson = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 function install() {
   const check = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
   if (spawnSync('python3', ['-c', check]).status !== 0)
-    leave('python3 must be Python 3.11 or later with venv and pip.')
+    exitWithMessage('python3 must be Python 3.11 or later with venv and pip.')
   console.error(`Installing openapi-python-client ${version} …`)
   run('python3', ['-m', 'venv', '--clear', folder])
   run(join(folder, 'bin/python'), ['-m', 'pip', 'install', '--quiet', `openapi-python-client==${version}`])
@@ -52,7 +52,7 @@ function install() {
 
 function run(command, args) {
   const { status } = spawnSync(command, args, { stdio: ['ignore', 2, 2] })
-  if (status !== 0) leave(`${command} failed.`)
+  if (status !== 0) exitWithMessage(`${command} failed.`)
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) console.log(buildPython())

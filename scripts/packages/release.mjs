@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root } from '../install.mjs'
-import { leave } from '../phase.mjs'
+import { exitWithMessage } from '../phase.mjs'
 import { packPackages } from './pack.mjs'
 
 const isDryRun = process.argv.includes('--dry-run')
@@ -23,7 +23,7 @@ const obstacles = [
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
     `no git remote points to ${address(repository.url)}, the repository in package.json`,
 ].filter(Boolean)
-if (obstacles.length > 0 && !isDryRun) leave(`Not released: ${obstacles.join('; ')}.`)
+if (obstacles.length > 0 && !isDryRun) exitWithMessage(`Not released: ${obstacles.join('; ')}.`)
 
 const packages = await packPackages()
 for (const { name, archive, size, files } of packages) {

@@ -15,7 +15,9 @@ export async function buildSdk(directory) {
   for (const [name, types] of Object.entries(entries)) await declare(directory, contract, source(name), types)
 }
 
-/** Writes one file for each entry, and one with the code that they share, so that both have the same classes. */
+/**
+ * Writes one file for each entry, and one with the code that they share, so that both have the same classes.
+ */
 export async function bundleSdk(directory) {
   mkdirSync(directory, { recursive: true })
   const { build } = await import('esbuild')

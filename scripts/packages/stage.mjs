@@ -9,7 +9,7 @@ import { buildSdk } from './sdk.mjs'
 const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'))
 
 /** The only export of a program, because it is run, not imported. */
-const itself = { './package.json': './package.json' }
+const manifestExport = { './package.json': './package.json' }
 
 /** For each folder: the published name, the package's own part of package.json, and its files. */
 const published = {
@@ -20,7 +20,7 @@ const published = {
       exports: {
         '.': { types: './dist/index.d.ts', default: './dist/index.js' },
         './testing': { types: './dist/testing.d.ts', default: './dist/testing.js' },
-        ...itself,
+        ...manifestExport,
       },
       sideEffects: false,
     }),
@@ -28,16 +28,19 @@ const published = {
   },
   cli: {
     name: 'slipway',
-    manifest: ({ bin }) => ({ bin, exports: itself }),
+    manifest: ({ bin }) => ({ bin, exports: manifestExport }),
     fill: (directory) => copy('packages/cli', directory, ['bin', 'dist/slipway.js']),
   },
   server: {
     name: '@slipway/server',
     manifest: ({ bin, dependencies }) => ({
       bin,
-      exports: itself,
+      exports: manifestExport,
       // The contract is part of the bundle, but its dependencies are not.
-      dependencies: withoutOurs({ ...dependencies, ...manifestOf('packages/contract').dependencies }),
+      dependencies: withoutWorkspacePackages({
+        ...dependencies,
+        ...manifestOf('packages/contract').dependencies,
+      }),
     }),
     fill(directory) {
       const built = ['dist/main.js', 'dist/chunks', 'dist/qemu-forwarder.js', 'dist/console']
@@ -83,7 +86,7 @@ function copy(from, to, paths) {
   for (const path of paths) cpSync(join(root, from, path), join(to, path), { recursive: true, filter })
 }
 
-const withoutOurs = (dependencies) =>
+const withoutWorkspacePackages = (dependencies) =>
   Object.fromEntries(
     Object.entries(dependencies)
       .filter(([name]) => !name.startsWith('@slipway/'))

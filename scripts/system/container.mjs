@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { root } from '../install.mjs'
-import { leave, phase } from '../phase.mjs'
+import { exitWithMessage, phase } from '../phase.mjs'
 
 const release = 'bookworm'
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'ca-certificates']
 
 export function requirePrograms(...names) {
-  if (process.getuid() !== 0) leave('Skipped: this test needs root.')
+  if (process.getuid() !== 0) exitWithMessage('Skipped: this test needs root.')
   const missing = names.filter((name) => spawnSync('which', [name]).status !== 0)
-  if (missing.length > 0) leave(`Skipped: this test needs the programs ${missing.join(' and ')}.`)
+  if (missing.length > 0) exitWithMessage(`Skipped: this test needs the programs ${missing.join(' and ')}.`)
 }
 
 /** Returns an archive of the file system, which is downloaded once. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureInstalled, root } from '../install.mjs'
-import { leave, phase } from '../phase.mjs'
+import { exitWithMessage, phase } from '../phase.mjs'
 import { fillTree } from './tree.mjs'
 
 const architectures = { x64: 'amd64', arm64: 'arm64' }
@@ -16,7 +16,9 @@ const scripts = ['postinst', 'prerm', 'postrm']
 export async function buildDebs(versions = [currentVersion()]) {
   const architecture = architectures[process.arch]
   if (!architecture || process.platform !== 'linux')
-    leave(`A Debian package needs Linux on x64 or arm64, not ${process.platform} on ${process.arch}.`)
+    exitWithMessage(
+      `A Debian package needs Linux on x64 or arm64, not ${process.platform} on ${process.arch}.`,
+    )
   const tree = mkdtempSync(join(tmpdir(), 'slipway-deb-'))
   try {
     await phase('Collecting files', () => fillTree(tree))

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureInstalled, root } from '../install.mjs'
-import { leave, phase } from '../phase.mjs'
+import { exitWithMessage, phase } from '../phase.mjs'
 import { baseArchive, requirePrograms } from './container.mjs'
 import { fillTree } from './tree.mjs'
 
@@ -28,7 +28,7 @@ const user = '10001:10001'
 export async function buildImage() {
   requirePrograms('mmdebstrap', 'tar')
   const architecture = architectures[process.arch]
-  if (!architecture) leave(`An image needs x64 or arm64, not ${process.arch}.`)
+  if (!architecture) exitWithMessage(`An image needs x64 or arm64, not ${process.arch}.`)
   const scratch = mkdtempSync(join(tmpdir(), 'slipway-image-'))
   try {
     const layer = await phase('Collecting files', () => writeLayer(scratch))

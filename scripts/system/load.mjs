@@ -1,4 +1,4 @@
-// Simulated tenants who use all servers of a service. Every unsuccessful response is recorded as a failure.
+// Simulates tenants that use all servers of a service. Records every unsuccessful response as a failure.
 import { randomUUID } from 'node:crypto'
 import { until } from './container.mjs'
 
@@ -41,7 +41,7 @@ export class Load {
   }
 
   /** Waits until each of these servers has served `more` further requests. */
-  async served(servers, more) {
+  async waitUntilServed(servers, more) {
     const goals = servers.map(({ url }) => [url, this.#served.get(url) + more])
     await until('requests are served', () => {
       return goals.every(([url, goal]) => this.#served.get(url) >= goal)

@@ -27,7 +27,7 @@ const server = new SMTPServer({
 })
 server.listen(465, () => console.log('ready'))
 
-/** Joins the lines that were folded in transit. */
+/** Decodes the quoted-printable encoding of an e-mail. */
 function decoded(text) {
   return text
     .replaceAll('=\r\n', '')

@@ -1,4 +1,5 @@
-// npm run test:deb: installs, starts, upgrades, removes and purges the Debian package in a container with systemd.
+// npm run test:deb: installs, starts, upgrades, removes and purges the Debian package in a container with
+// systemd.
 import assert from 'node:assert/strict'
 import { copyFileSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'

@@ -1,5 +1,5 @@
-// npm run test:image: builds the image, runs it in a chroot with a read-only root file system and without root, and validates
-// the examples for Kubernetes and Compose with programs that contain their schemas.
+// npm run test:image: builds the image, runs it in a chroot with a read-only root file system and without
+// root, and validates the examples for Kubernetes and Compose with programs that contain their schemas.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureInstalled, root } from '../install.mjs'
-import { leave } from '../phase.mjs'
+import { exitWithMessage } from '../phase.mjs'
 import { requirePrograms, until } from './container.mjs'
 import { buildImage } from './image.mjs'
 
@@ -62,7 +62,7 @@ function validateCompose() {
 
 function check(program, args) {
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
-  if (status !== 0) leave(`${program} failed:\n${stdout}${stderr}`)
+  if (status !== 0) exitWithMessage(`${program} failed:\n${stdout}${stderr}`)
 }
 
 /** Follows the digests from the index to the layer, as a container engine does. */

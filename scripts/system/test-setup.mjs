@@ -8,7 +8,9 @@ import { baseArchive, Container, requirePrograms, until } from './container.mjs'
 import { buildDebs } from './deb.mjs'
 import { Outside } from './outside.mjs'
 
-/** Prometheus waits two minutes before it reports a service that is down, and the Alertmanager half a minute. */
+/**
+ * Prometheus waits two minutes before it reports a service that is down, and the Alertmanager half a minute.
+ */
 const maxAlertMs = 300_000
 const password = 'a long enough password'
 const trusted = '/usr/local/share/ca-certificates/test.crt'

@@ -66,12 +66,12 @@ async function replaceOneByOne() {
   const load = new Load(JSON.parse(readFileSync(join(scratch, 'data/credentials.json'), 'utf8')))
   for (const server of oldServers) load.add(server.url)
   load.start(6)
-  await load.served(oldServers, requestsPerPhase)
+  await load.waitUntilServed(oldServers, requestsPerPhase)
   console.log('ok  two processes of the earlier version serve requests')
 
   const newServers = [await start(root)]
   load.add(newServers[0].url)
-  await load.served([...oldServers, ...newServers], requestsPerPhase)
+  await load.waitUntilServed([...oldServers, ...newServers], requestsPerPhase)
   console.log('ok  both versions serve requests on the new schema')
 
   for (const old of oldServers) {
@@ -81,7 +81,7 @@ async function replaceOneByOne() {
       newServers.push(await start(root))
       load.add(newServers.at(-1).url)
     }
-    await load.served(newServers, requestsPerPhase)
+    await load.waitUntilServed(newServers, requestsPerPhase)
   }
   await load.stop()
   const unexpected = load.failures.filter((failure) => !isKnown(failure, oldServers))
@@ -98,7 +98,9 @@ async function replaceOneByOne() {
   )
 }
 
-/** Versions up to 0.1.0 do not repeat a statement that was prepared before a migration changed its columns. */
+/**
+ * Versions up to 0.1.0 do not repeat a statement that was prepared before a migration changed its columns.
+ */
 function isKnown({ status, text }, oldServers) {
   const handles = ['grep', '--quiet', 'isOutdatedPlan', commit, '--', 'packages/server/src']
   if (status !== 500 || spawnSync('git', handles, { cwd: root }).status === 0) return false

@@ -178,11 +178,11 @@ async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<nu
     await spec.run(cli, input as never)
     return cli.exitCode
   } catch (error) {
-    const [{ explainIfOld }, { inWordsOf }] = await Promise.all([
+    const [{ explainIfOld }, { withOptionNames }] = await Promise.all([
       import('./core/old-server.ts'),
-      import('./core/field-words.ts'),
+      import('./core/option-names.ts'),
     ])
-    throw inWordsOf(spec, await explainIfOld(cli, error))
+    throw withOptionNames(spec, await explainIfOld(cli, error))
   }
 }
 

@@ -119,7 +119,7 @@ export const NetworkInterface = record('NetworkInterface', {
 
 export const idleActions = ['stop', 'notify'] as const
 const idleLimits = { utilization: { minimum: 1, maximum: 50 }, window: { minimum: 600, maximum: 86_400 } }
-const idleMembers = {
+const idleFields = {
   min_gpu_utilization: Type.Integer({
     ...idleLimits.utilization,
     description: 'In percent. A GPU is idle if its utilization is below this value.',
@@ -134,10 +134,10 @@ const idleMembers = {
   }),
 }
 const ignoreSsh = Type.Boolean({ description: 'Whether open SSH sessions are ignored.' })
-export const IdlePolicy = record('IdlePolicy', { ...idleMembers, ignore_ssh: ignoreSsh })
+export const IdlePolicy = record('IdlePolicy', { ...idleFields, ignore_ssh: ignoreSsh })
 export type IdlePolicy = Static<typeof IdlePolicy>
-export const IdlePolicyGiven = Type.Object(
-  { ...idleMembers, ignore_ssh: Type.Optional(ignoreSsh) },
+export const IdlePolicyInput = Type.Object(
+  { ...idleFields, ignore_ssh: Type.Optional(ignoreSsh) },
   {
     additionalProperties: false,
     description:

@@ -124,8 +124,8 @@ function hasControlCharacter(text: string): boolean {
 }
 
 /**
- * `problem` completes a sentence that begins with the name of the field. One line break at the end is
- * ignored.
+ * Parses a public key, and ignores one line break at its end. `problem` completes a sentence that begins with
+ * the name of the field.
  */
 export function parseSshPublicKey(given: string): SshKey {
   const text = sshKeyLine(given)

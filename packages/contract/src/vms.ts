@@ -7,7 +7,7 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
-import { AnnotationUpdate, annotations, DiskMode, DiskSize, IdlePolicyGiven, Vm } from './resources.ts'
+import { AnnotationUpdate, annotations, DiskMode, DiskSize, IdlePolicyInput, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import {
   body,
@@ -64,7 +64,7 @@ const ReservationSpecification = Type.Union(
 )
 
 /** The fields of a VM request other than the name. Templates and groups have the same fields. */
-export const vmMembers = {
+export const vmFields = {
   type: Type.Optional(
     Type.Enum(vmTypeNames, {
       examples: ['a100.1x'],
@@ -157,7 +157,7 @@ export const vmMembers = {
   ...annotations,
   ttl_seconds: Type.Optional(TtlSeconds),
   on_expiry: Type.Optional(OnExpiry),
-  idle_policy: Type.Optional(IdlePolicyGiven),
+  idle_policy: Type.Optional(IdlePolicyInput),
   on_gpu_fault: Type.Optional(OnGpuFault),
   reservation_specification: Type.Optional(ReservationSpecification),
 }
@@ -166,7 +166,7 @@ export const VmCreate = body(
   'VmCreate',
   {
     name: ResourceName,
-    ...vmMembers,
+    ...vmFields,
     instance_template_id: Type.Optional(
       Type.String({
         ...Uuid,
@@ -204,7 +204,7 @@ export const VmUpdate = Type.Union(
     Type.Object({ action: Type.Literal('UNRESERVE') }, closed),
     Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
-    Type.Object({ idle_policy: Type.Union([IdlePolicyGiven, Type.Null()]) }, closed),
+    Type.Object({ idle_policy: Type.Union([IdlePolicyInput, Type.Null()]) }, closed),
     Type.Object({ on_gpu_fault: OnGpuFault }, closed),
     AnnotationUpdate,
   ],

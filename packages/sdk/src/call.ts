@@ -30,7 +30,7 @@ export interface RouteLine {
   path: string
   hasBody: boolean
   isPaged: boolean
-  isSession: boolean
+  hasNoIdempotencyKey: boolean
   isText: boolean
   paramNames: string[]
 }
@@ -44,7 +44,7 @@ export function routeLine(id: RouteId): RouteLine {
     path,
     hasBody: has('body'),
     isPaged: has('paged'),
-    isSession: has('session'),
+    hasNoIdempotencyKey: has('session'),
     isText: has('text'),
     paramNames,
   }
@@ -54,7 +54,7 @@ export function routeLine(id: RouteId): RouteLine {
 export const isPaged = (id: RouteId): boolean => routeLine(id).isPaged
 
 export function requestOf(id: RouteId, input: LooseInput): RequestParts {
-  const { method, path, hasBody, isSession, paramNames } = routeLine(id)
+  const { method, path, hasBody, hasNoIdempotencyKey, paramNames } = routeLine(id)
   let filled = path
   for (const name of paramNames) {
     filled = filled.replace(`{${name}}`, pathSegment(id, name, input.params?.[name]))
@@ -68,7 +68,7 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
   return {
     method,
     path: filled + query,
-    isSession,
+    hasNoIdempotencyKey,
     ...(hasBody && { body: input.body ?? {} }),
     signal,
     idempotencyKey,

@@ -2,8 +2,9 @@ import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
 
 /**
  * The service's error codes, and codes for failures without a usable response: `connection_failed` (the
- * connection failed or was lost), `timed_out` (the call or wait exceeded its time limit), `unexpected_answer`
- * (the response is not from this API, but from a proxy, another service or another version).
+ * connection failed or was lost), `offline` (the console did not send the request, because the browser is
+ * offline), `timed_out` (the call or wait exceeded its time limit), `unexpected_answer` (the response is not
+ * from this API, but from a proxy, another service or another version).
  */
 export type ApiErrorCode = FailureCode | 'connection_failed' | 'offline' | 'timed_out' | 'unexpected_answer'
 

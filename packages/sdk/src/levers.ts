@@ -89,7 +89,7 @@ export function createLevers(options: ClientOptions): Levers {
   function send<Id extends DevRouteId>(id: Id, path: string, body?: unknown): Promise<DevResponse<Id>> {
     const [method = ''] = paths[id].split(' ')
     // A retry after a broken connection could move the clock twice.
-    const request = { method, path, isSession: true, ...(body !== undefined && { body }) }
+    const request = { method, path, hasNoIdempotencyKey: true, ...(body !== undefined && { body }) }
     return transport.send(request, readJson) as Promise<DevResponse<Id>>
   }
 

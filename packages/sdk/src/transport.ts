@@ -39,7 +39,7 @@ export interface RequestParts extends CallOptions {
    * True for a call without an Idempotency-Key, such as a token request. It is retried only if the service
    * did not start processing it.
    */
-  isSession: boolean
+  hasNoIdempotencyKey: boolean
   body?: unknown
   headers?: Record<string, string>
   /** The response body is a stream. The time limit applies only until it starts, the signal until it ends. */
@@ -116,9 +116,9 @@ export function createTransport(options: ClientOptions): Transport {
   }
 
   async function send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T> {
-    const { isSession } = request
+    const { hasNoIdempotencyKey } = request
     const isWrite = request.method !== 'GET'
-    const idempotencyKey = isWrite && !isSession ? (request.idempotencyKey ?? newKey()) : ''
+    const idempotencyKey = isWrite && !hasNoIdempotencyKey ? (request.idempotencyKey ?? newKey()) : ''
     let token = isWithoutToken(request) ? '' : await currentToken(options.token)
     let hasNewToken = false
     for (let tries = 0; ; tries++) {
@@ -135,7 +135,7 @@ export function createTransport(options: ClientOptions): Transport {
           }
           options.onUnauthenticated?.(error)
         }
-        if (tries >= retries || !mayRetry(error, isSession)) throw error
+        if (tries >= retries || !mayRetry(error, hasNoIdempotencyKey)) throw error
         const pauseMs = error.retryAfterMs ?? backoffMs(options.retryPauseMs ?? 250, tries)
         if (pauseMs > maxPauseMs) throw error
         await pause(pauseMs, request.signal)
@@ -147,13 +147,13 @@ export function createTransport(options: ClientOptions): Transport {
 }
 
 /**
- * A 429 means that the service did not process the request, so a retry is always safe. Session calls have no
- * idempotency key and are not retried in other cases. A conflict with `Retry-After` means that the first
- * attempt is still in progress.
+ * A 429 means that the service did not process the request, so a retry is always safe. A call without an
+ * idempotency key is not retried in other cases. A conflict with `Retry-After` means that the first attempt
+ * is still in progress.
  */
-function mayRetry(error: ApiError, isSession: boolean): boolean {
+function mayRetry(error: ApiError, hasNoIdempotencyKey: boolean): boolean {
   if (error.code === 'rate_limited') return true
-  if (isSession) return false
+  if (hasNoIdempotencyKey) return false
   if (error.code === 'conflict') return error.retryAfterMs !== undefined
   return retriedCodes.has(error.code) || error.status === 502 || error.status === 504
 }

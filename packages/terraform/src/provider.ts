@@ -215,10 +215,10 @@ async function refresh(session: Session, resource: Resource, prior: Values, give
 const resourcesByName = new Map(resources.map((resource) => [`slipway_${resource.row.name}`, resource]))
 const dataSourcesByName = new Map(dataSources.map((source) => [`slipway_${source.name}`, source]))
 
-const resourceOf = (name: string): Resource => found(resourcesByName.get(name), name)
-const dataSourceOf = (name: string): DataSource => found(dataSourcesByName.get(name), name)
+const resourceOf = (name: string): Resource => requireKnown(resourcesByName.get(name), name)
+const dataSourceOf = (name: string): DataSource => requireKnown(dataSourcesByName.get(name), name)
 
-function found<T>(value: T | undefined, name: string): T {
+function requireKnown<T>(value: T | undefined, name: string): T {
   if (value === undefined) throw new Error(`Unknown resource or data source ${name}.`)
   return value
 }

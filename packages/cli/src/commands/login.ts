@@ -133,11 +133,11 @@ async function contextOfPassword(
   password: string,
   totpCode?: string,
 ): Promise<Context> {
-  const enter = (code?: string) =>
+  const logInWith = (code?: string) =>
     logIn({ baseUrl: api_url, fetch: lightFetch, email, password, ...(code && { totpCode: code }) })
-  const session = await enter(totpCode).catch(async (error) => {
+  const session = await logInWith(totpCode).catch(async (error) => {
     if (!(error instanceof ApiError && error.needsTotp && cli.isInteractive)) throw error
-    return enter(await askText(cli, 'Authentication code'))
+    return logInWith(await askText(cli, 'Authentication code'))
   })
   const projects = await clientOf(api_url, session.token).projectList()
   const project = await chooseProject(cli, projects)

@@ -5,7 +5,7 @@ import { type Column, printList } from '../output/print.ts'
 const columns: Column<Suggestion>[] = [
   { name: 'name', value: ({ name }) => name },
   { name: 'usd_per_month', value: ({ usd_per_month }) => usd_per_month.toFixed(2), align: 'right' },
-  { name: 'kind', value: ({ kind }) => kind, spare: 1 },
+  { name: 'kind', value: ({ kind }) => kind, hideOrder: 1 },
   { name: 'message', value: ({ message }) => message },
 ]
 

@@ -24,7 +24,7 @@ const columns: Column<ProductUsage>[] = [
   { name: 'product', value: (row) => row.product },
   { name: 'location', value: (row) => row.location },
   { name: 'quantity', value: (row) => quantityText(row.quantity), align: 'right' },
-  { name: 'unit', value: (row) => words(row.unit), spare: 1 },
+  { name: 'unit', value: (row) => words(row.unit), hideOrder: 1 },
   { name: '$', value: (row) => usd(row.usd), align: 'right' },
 ]
 

@@ -6,7 +6,7 @@ import type { Io } from '../io.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
-import { laidOut } from '../output/untrusted.ts'
+import { safeText } from '../output/untrusted.ts'
 import { clientOf, leversOf } from './client.ts'
 import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
@@ -104,7 +104,7 @@ export class Cli implements Output {
 
   /** Prints a line on stderr even if it is not a terminal, so that logs contain it. */
   say(text: string): void {
-    if (!this.flags.quiet) this.io.stderr.write(`${laidOut(text)}\n`)
+    if (!this.flags.quiet) this.io.stderr.write(`${safeText(text)}\n`)
   }
 }
 

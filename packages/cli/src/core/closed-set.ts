@@ -15,7 +15,9 @@ export function knownWord(flag: string, given: string, known: readonly string[])
   ])
 }
 
-/** Shortens long lists, such as event types, to the words of the same kind, or else to the kinds. */
+/**
+ * Shortens a long list, such as all event types: to the words of the same kind, or otherwise to the kinds.
+ */
 function listed(given: string, known: readonly string[]): readonly string[] {
   if (known.length <= maxListed) return known
   const kindOf = (word: string) => word.split('.')[0]!

@@ -23,7 +23,7 @@ export function resolveAmong<T>(
   const all = candidates.map((candidate) => ({ ...candidate, ...named(candidate) }))
   const byId = all.find((candidate) => candidate.id === wanted)
   if (byId) return byId
-  // Sorted by the hints, which are shown, not by age.
+  // Sort by hint, because the error message shows the hints.
   const matches = all
     .filter((candidate) => candidate.name === wanted)
     .sort((a, b) => (a.hint ?? '').localeCompare(b.hint ?? ''))

@@ -4,11 +4,16 @@ import { exitCodeOf, hintsOf } from '../errors/explain.ts'
 import { version } from '../version.ts'
 import type { Cli } from './cli.ts'
 
-const suspicious = new Set(['not_found', 'method_not_allowed', 'unexpected_answer', 'invalid_argument'])
+const errorsOfOldServers = new Set([
+  'not_found',
+  'method_not_allowed',
+  'unexpected_answer',
+  'invalid_argument',
+])
 
 /** Adds a hint to an error if the server is older than this CLI, because it may not support the request. */
 export async function explainIfOld(cli: Cli, error: unknown): Promise<unknown> {
-  if (!(error instanceof ApiError) || !suspicious.has(error.code) || error.status === 0) return error
+  if (!(error instanceof ApiError) || !errorsOfOldServers.has(error.code) || error.status === 0) return error
   // Uses the operator's client, because the operator key may be the only key.
   const root = await cli.operator.rootGet({}, { timeoutMs: 3000 }).catch(() => undefined)
   if (typeof root?.version !== 'string') return error

@@ -1,6 +1,6 @@
 import type { OperationStep } from '@slipway/sdk'
 import { durationText, words } from '../output/text.ts'
-import { laidOut } from '../output/untrusted.ts'
+import { safeText } from '../output/untrusted.ts'
 import type { Cli } from './cli.ts'
 
 interface ProgressView {
@@ -79,7 +79,7 @@ class StepView implements ProgressView {
     const elapsed = colors.dim(durationText(Date.now() - this.startedAt))
     const lines = [`${mark} ${this.title} ${elapsed}`, ...this.steps.map((step) => this.stepLine(step, mark))]
     const back = this.drawnLines > 0 ? `\x1b[${this.drawnLines}A` : ''
-    this.cli.io.stderr.write(back + lines.map((line) => `\r\x1b[2K${laidOut(line)}\n`).join(''))
+    this.cli.io.stderr.write(back + lines.map((line) => `\r\x1b[2K${safeText(line)}\n`).join(''))
     this.drawnLines = lines.length
   }
 

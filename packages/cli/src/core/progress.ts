@@ -65,7 +65,7 @@ const nouns = {
   snapshot: 'snapshot',
 } as const
 
-/** Tells the user that Ctrl-C ends only the wait, not the operation. */
+/** Says that Ctrl-C ended only the wait, not the operation. */
 class WaitInterrupted extends CliError {
   constructor(title: string, { operation_id, metadata }: Operation) {
     super('interrupted', `Stopped waiting. The operation continues: ${title}.`, exitCodes.interrupted, [

@@ -45,7 +45,7 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   fields?: (item: T) => [label: string, value: string][]
 }
 
-/** For resources that have an id and a name. */
+/** The `named` function of resources that have an id and a name. */
 export const ownName = (item: { id: string; name: string }): Named => item
 
 export const idColumn = { name: 'id', value: (item: { id: string }) => item.id, isExtra: true } as const
@@ -54,7 +54,7 @@ export const ageColumn = {
   name: 'age',
   value: (item: { created_at: string }) => ageOf(item.created_at),
   align: 'right',
-  spare: 1,
+  hideOrder: 1,
 } as const
 
 /** Returns the argument for the name or id of a resource. */

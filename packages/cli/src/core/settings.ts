@@ -25,7 +25,7 @@ export interface Settings {
   context: Context | undefined
 }
 
-/** In order of precedence: flags, environment variables, the chosen context, the file of a local server. */
+/** Uses flags first, then environment variables, then the chosen context, then the file of a local server. */
 export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string): Settings {
   const { name, context } = chosenContext(flags, env, folder)
   const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
@@ -49,7 +49,7 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
   }
 }
 
-/** The project of a context is not used with a key from another source. */
+/** Returns the project of a context, or an empty string if the key comes from another source. */
 function projectOf(context: Context | undefined, flags: GlobalFlags, env: NodeJS.ProcessEnv): string {
   const key = flags.accessKey ?? env.SLIPWAY_ACCESS_KEY
   if (key && key !== context?.access_key) return ''

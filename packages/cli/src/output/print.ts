@@ -6,7 +6,7 @@ import type { OutputFormat } from './format.ts'
 import { membersOf } from './record-members.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
 import { usd } from './text.ts'
-import { jsonText, laidOut, oneLine } from './untrusted.ts'
+import { jsonText, safeLine, safeText } from './untrusted.ts'
 
 /** Where results and notes are printed, and in which format. */
 export interface Output {
@@ -24,8 +24,11 @@ export interface Column<T> {
   name: string
   value: (row: T) => string | number | boolean | null | undefined
   align?: 'left' | 'right'
-  /** Columns with this number are omitted on a narrow terminal, highest number first. */
-  spare?: number
+  /**
+   * On a narrow terminal, columns with the highest number are hidden first. Without a number, a column is
+   * always shown.
+   */
+  hideOrder?: number
   /** True if the column is shown only if it is listed in `-o columns=…`. */
   isExtra?: boolean
   /** True if the value is a state, which is shown in color. */
@@ -51,10 +54,10 @@ export async function printList<T extends object>(
     output.note(output.noteColors.dim('Nothing to show.'))
     if (!output.format.hasHeader) return
   }
-  const headers: TableColumn[] = chosen.map(({ name, align, spare }) => ({
+  const headers: TableColumn[] = chosen.map(({ name, align, hideOrder }) => ({
     title: name.toUpperCase().replaceAll('_', ' '),
     align: align ?? 'left',
-    spare: output.format.columns ? undefined : spare,
+    hideOrder: output.format.columns ? undefined : hideOrder,
   }))
   const cells = rows.map((row) => chosen.map((column) => cellOf(output, column, row)))
   const width = widthOf(output.io.stdout)
@@ -87,7 +90,7 @@ export async function printOne<T extends object>(
   const lines = fields(record)
   const width = Math.max(...lines.map(([label]) => label.length))
   for (const [label, value] of lines) {
-    const [first = '', ...rest] = value.split('\n').map(oneLine)
+    const [first = '', ...rest] = value.split('\n').map(safeLine)
     const shown = label === 'State' ? paintState(output.colors, first) : first
     print(output, `${output.colors.dim(label.padEnd(width))}  ${shown}`.trimEnd())
     for (const line of rest) print(output, `${' '.repeat(width)}  ${line}`)
@@ -107,7 +110,7 @@ export const printLine = (output: Output, data: unknown): void => print(output, 
 
 /** Prints to stdout, which is only for results. */
 export function print({ io }: Output, text: string): void {
-  io.stdout.write(`${laidOut(text)}\n`)
+  io.stdout.write(`${safeText(text)}\n`)
 }
 
 /** Returns the chosen columns. Besides its own columns, a table can show any field of its rows by path. */
@@ -130,7 +133,7 @@ function chooseColumns<T extends object>(
 
 function cellOf<T>(output: Output, column: Column<T>, row: T): Cell {
   const value = column.value(row)
-  const text = value === null || value === undefined || value === '' ? '-' : oneLine(String(value))
+  const text = value === null || value === undefined || value === '' ? '-' : safeLine(String(value))
   if (!column.isState) return { text }
   const word = text.replace(/^STATE_/, '').toLowerCase()
   return { text: word, paint: (shown) => paintState(output.colors, shown) }

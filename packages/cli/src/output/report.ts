@@ -3,13 +3,13 @@ import { CliError } from '../errors/cli-error.ts'
 import { errorRecord, exitCodeOf, hintsOf } from '../errors/explain.ts'
 import type { Io } from '../io.ts'
 import { colorsFor, type Palette } from './colors.ts'
-import { jsonText, laidOut } from './untrusted.ts'
+import { jsonText, safeText } from './untrusted.ts'
 
 /** Prints an error on stderr, as JSON if JSON output was requested, and returns the exit code. */
 export function reportFailure({ stderr, env }: Io, error: unknown, words: string[]): number {
   const text = wantsJson(words)
     ? jsonText(errorRecord(error), 2)
-    : laidOut(describe(error, colorsFor(stderr, {}, env), Boolean(env.SLIPWAY_DEBUG)))
+    : safeText(describe(error, colorsFor(stderr, {}, env), Boolean(env.SLIPWAY_DEBUG)))
   stderr.write(`${text}\n`)
   return exitCodeOf(error)
 }

@@ -9,8 +9,11 @@ export interface Cell {
 export interface TableColumn {
   title: string
   align?: 'left' | 'right'
-  /** Columns with this number are omitted on a narrow terminal, highest number first. */
-  spare?: number | undefined
+  /**
+   * On a narrow terminal, columns with the highest number are hidden first. Without a number, a column is
+   * always shown.
+   */
+  hideOrder?: number | undefined
 }
 
 const gap = 2
@@ -60,9 +63,9 @@ const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width +
 function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
   let kept = columns.map((_, index) => index)
   while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
-    const spare = Math.max(0, ...kept.map((index) => columns[index]!.spare ?? 0))
-    if (spare === 0) break
-    kept = kept.filter((index) => columns[index]!.spare !== spare)
+    const hideOrder = Math.max(0, ...kept.map((index) => columns[index]!.hideOrder ?? 0))
+    if (hideOrder === 0) break
+    kept = kept.filter((index) => columns[index]!.hideOrder !== hideOrder)
   }
   return kept
 }

@@ -11,16 +11,16 @@ const unsafeInLog = new RegExp(`\\r\\n|[\\n\\t]|[${unsafeCharacters}]`, 'g')
 const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /** Makes a value safe to print on one line. */
-export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
+export const safeLine = (text: string): string => text.replace(unsafe, codeOf)
 
 /** Makes text with the CLI's own layout safe to print: keeps line breaks and colors. */
-export const laidOut = (text: string): string =>
+export const safeText = (text: string): string =>
   text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
 
 /** Makes a guest's console safe to print. Escapes a lone `\r`, which could overwrite the text before it. */
-export const logText = (text: string): string =>
+export const safeLogText = (text: string): string =>
   text.replace(unsafeInLog, (found) => (/[\n\t]/.test(found) ? found : codeOf(found)))
 
 /** Formats JSON with unsafe characters as codes, which does not change its meaning. */
 export const jsonText = (data: unknown, indent?: number): string =>
-  laidOut(JSON.stringify(data, null, indent))
+  safeText(JSON.stringify(data, null, indent))

@@ -28,7 +28,7 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
     if (!title) return
     const restore = options.undo?.(input, result)
     const undo = restore && (() => undoChange(title, restore, options.invalidates))
-    showToast({ title, about: options.about, settles: options.failed?.(input) ?? '', undo })
+    showToast({ title, about: options.about, resolvesFailure: options.failed?.(input) ?? '', undo })
   }
   const fail = (error: Error, input: Input): void =>
     showToast({
@@ -60,7 +60,7 @@ async function undoChange(
   try {
     await restore()
     await invalidate(invalidates)
-    showToast({ title: `Undone: ${title}`, settles: failed })
+    showToast({ title: `Undone: ${title}`, resolvesFailure: failed })
   } catch (error) {
     const retry = () => undoChange(title, restore, invalidates)
     showToast({ title: failed, error: error as Error, retry })
@@ -69,7 +69,10 @@ async function undoChange(
 
 export type Started = { operation: Operation }
 
-/** A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the result. */
+/**
+ * A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the
+ * result.
+ */
 export function useOperation<Input>(
   options: Omit<ActionOptions<Input, Started>, 'done' | 'about' | 'failed' | 'undo'> & {
     projectId: string
@@ -86,7 +89,7 @@ export function useOperation<Input>(
       const { operation } = await started
       await invalidate(options.invalidates)
       await waitForEnd(options.projectId, operation)
-      showToast({ title: options.done(input), about: operation.metadata.id, settles: failed })
+      showToast({ title: options.done(input), about: operation.metadata.id, resolvesFailure: failed })
     } catch (error) {
       showToast({ title: failed, error: error as Error, retry: () => report(options.run(input), input) })
     }
@@ -120,9 +123,9 @@ export async function waitForEnd(projectId: string, operation: Operation): Promi
   }
 }
 
-const always: RouteId[] = ['operationList', 'eventList']
+const alwaysInvalidated: RouteId[] = ['operationList', 'eventList']
 
 export async function invalidate(ids: RouteId[] = []): Promise<void> {
-  const stale = new Set<unknown>([...always, ...ids])
+  const stale = new Set<unknown>([...alwaysInvalidated, ...ids])
   await refetchRoutes((route) => stale.has(route))
 }

@@ -6,11 +6,11 @@ import { end, session } from './session.ts'
 export const client = createClient({
   baseUrl: location.origin,
   token: session.token,
-  onUnauthenticated: () => end('over'),
+  onUnauthenticated: () => end('expired'),
   fetch: fetchUnlessOffline,
 })
 
-/** Client for visitors who are not signed in. */
+/** The client for visitors who are not signed in. */
 export const visitor = createClient({ baseUrl: location.origin, fetch: fetchUnlessOffline })
 
 export const queryClient = new QueryClient({
@@ -29,8 +29,8 @@ export const queryClient = new QueryClient({
 const refetching = new WeakSet<Query>()
 
 /**
- * Refetches the routes that may have changed. The library skips queries while their first fetch is running, although that
- * fetch may return data from before the change, so each of them is fetched once more.
+ * Refetches the routes that may have changed. The library skips queries while their first fetch is running,
+ * although that fetch may return data from before the change, so each of them is fetched once more.
  */
 export async function refetchRoutes(mayHaveChanged: (route: unknown) => boolean): Promise<void> {
   const predicate = ({ queryKey }: Query) => mayHaveChanged(queryKey[0])
@@ -47,7 +47,7 @@ export async function refetchRoutes(mayHaveChanged: (route: unknown) => boolean)
   await Promise.all([queryClient.invalidateQueries({ predicate }), ...following])
 }
 
-/** Reports every failed read. */
+/** Calls the listener for every failed read. Returns a function that removes the listener. */
 export const onReadError = (listener: (error: unknown) => void): (() => void) =>
   queryClient.getQueryCache().subscribe((event) => {
     if (event.type === 'updated' && event.action.type === 'error') listener(event.action.error)
@@ -55,5 +55,5 @@ export const onReadError = (listener: (error: unknown) => void): (() => void) =>
 
 /** A rejected refresh ends the session; a lost connection does not. */
 onReadError((error) => {
-  if (isApiError(error) && error.code === 'unauthenticated') end('over')
+  if (isApiError(error) && error.code === 'unauthenticated') end('expired')
 })

@@ -15,7 +15,7 @@ export function onConnectionChange(listener: () => void): () => void {
 
 export const useIsOffline = (): boolean => useSyncExternalStore(onConnectionChange, isOffline)
 
-/** True if the service is reachable, according to the page's own requests. */
+/** What the page's own requests show about the connection to the service. */
 interface Reachability {
   /** True if the last request got no response. */
   isLost: boolean

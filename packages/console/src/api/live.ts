@@ -5,7 +5,10 @@ import { isOffline, onConnectionChange } from './connection.ts'
 
 const groups: RouteId[] = ['instanceGroupList', 'instanceGroupGet']
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
-/** The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row instead. */
+/**
+ * The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row
+ * instead.
+ */
 const routesByResourceType: Record<string, RouteId[]> = {
   vm: [
     'vmGet',

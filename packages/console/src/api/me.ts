@@ -6,7 +6,10 @@ import { useQuery } from './use-query.ts'
 
 type Caller = RouteResponse<'rootGet'>['caller']
 
-/** Who is signed in, and which projects and organizations they can see. Loaded before any page that uses them. */
+/**
+ * The signed-in user, and the projects and organizations that the user can see. They are loaded before any
+ * page that uses them.
+ */
 export const meQueries = [read('rootGet', {}), read('projectList', {}), read('organizationList', {})] as const
 
 export async function loadMe() {
@@ -53,7 +56,9 @@ export function useRole(organizationId: string): Role | '' {
   return data?.find((member) => member.user_id === caller.id)?.role ?? ''
 }
 
-/** Returns why the caller's role is too low for an action that requires `role`; undefined if it is sufficient. */
+/**
+ * Returns why the caller's role is too low for an action that requires `role`; undefined if it is sufficient.
+ */
 export function useWhyNot(role: Role): string | undefined {
   const { organization_id } = useProject()
   const mine = useRole(organization_id)

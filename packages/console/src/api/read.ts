@@ -23,14 +23,14 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
  * The event stream updates these lists row by row, and they are refetched when the stream connects. These
  * options avoid most other refetches, and structural sharing, because a list can have ten thousand rows.
  */
-const keptLive = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
-const isKeptLive = (id: ListId) => id === 'vmList' || id === 'diskList'
+const liveListOptions = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
+const isLiveList = (id: ListId) => id === 'vmList' || id === 'diskList'
 
 /** Query options for all items of a list, read page by page. */
 export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
   return queryOptions<ListItem<Id>[]>({
     queryKey: [id, { ...target, all: true }],
     queryFn: ({ signal }) => client.collect(id, isPaged(id) ? { ...target, limit: 500 } : target, { signal }),
-    ...(isKeptLive(id) && keptLive),
+    ...(isLiveList(id) && liveListOptions),
   })
 }

@@ -1,8 +1,8 @@
 import { ApiError, type ApiErrorBody } from '@slipway/sdk'
 
 /**
- * The page keeps the access token in memory only. The refresh token is in a cookie that scripts cannot read and that is
- * sent only to this path.
+ * The page keeps the access token in memory only. The refresh token is in a cookie that scripts cannot read
+ * and that is sent only to this path.
  */
 const path = '/_console/session'
 const refreshEarlyMs = 60_000
@@ -10,15 +10,15 @@ const refreshEarlyMs = 60_000
 let access = { token: '', expiresAt: 0 }
 let refreshing: Promise<string> | undefined
 /** After a session has expired, no request is sent until the next sign-in. */
-let isOver = false
-const endListeners = new Set<(how: End) => void>()
+let hasExpired = false
+const endListeners = new Set<(how: SessionEnd) => void>()
 const otherTabs = new BroadcastChannel('slipway-session')
 otherTabs.onmessage = (message) => {
   if (message.data === 'signed-out') end('signed-out')
 }
 
-/** How a session ended: `over` means that it expired. */
-export type End = 'signed-out' | 'over'
+/** How a session ended. */
+export type SessionEnd = 'signed-out' | 'expired'
 
 export type SignIn =
   | { email: string; password: string; totp_code?: string }
@@ -30,7 +30,7 @@ export const session = {
   token(rejected?: string): Promise<string> {
     const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
     if (isUsable && access.token) return Promise.resolve(access.token)
-    if (isOver) return Promise.reject(overError())
+    if (hasExpired) return Promise.reject(expiredError())
     refreshing ??= refresh().finally(() => {
       refreshing = undefined
     })
@@ -41,7 +41,7 @@ export const session = {
 
   async signIn(credentials: SignIn): Promise<void> {
     await requestToken('POST', credentials)
-    isOver = false
+    hasExpired = false
   },
 
   async signOut(): Promise<void> {
@@ -51,7 +51,7 @@ export const session = {
   },
 
   /** Calls the listener when the session ends, in this tab or another. */
-  onEnd(listener: (how: End) => void): () => void {
+  onEnd(listener: (how: SessionEnd) => void): () => void {
     endListeners.add(listener)
     return () => endListeners.delete(listener)
   },
@@ -62,18 +62,18 @@ async function refresh(): Promise<string> {
     return await requestToken('POST')
   } catch (error) {
     const wasOpen = access.token !== ''
-    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end('over')
+    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end('expired')
     throw error
   }
 }
 
-export function end(how: End): void {
+export function end(how: SessionEnd): void {
   access = { token: '', expiresAt: 0 }
-  isOver = how === 'over'
+  hasExpired = how === 'expired'
   for (const listener of endListeners) listener(how)
 }
 
-const overError = () =>
+const expiredError = () =>
   new ApiError({ code: 'unauthenticated', message: 'Your session has ended.', status: 401 })
 
 async function requestToken(method: string, body?: SignIn): Promise<string> {

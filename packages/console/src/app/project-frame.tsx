@@ -46,7 +46,7 @@ export function ProjectFrame() {
 interface GateProps {
   icon: ReactNode
   title: string
-  words: string
+  text: string
   action: ReactNode
 }
 
@@ -56,7 +56,7 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
     <Gate
       icon={<Icon name="ban" size={20} className="text-red-text" />}
       title="This organization is suspended"
-      words="You cannot view, create or change resources until the operator restores the organization. Contact the operator. Running VMs are still billed, and billing stays available."
+      text="You cannot view, create or change resources until the operator restores the organization. Contact the operator. Running VMs are still billed, and billing stays available."
       action={<BillingButton />}
     />
   ),
@@ -64,7 +64,7 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
     <Gate
       icon={<Icon name="shield-check" size={20} className="text-accent-text" />}
       title="This organization requires two-factor authentication"
-      words="Set it up for your account, then sign in again."
+      text="Set it up for your account, then sign in again."
       action={
         <ButtonLink kind="primary" to="/account">
           Set up two-factor authentication
@@ -76,12 +76,12 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
 
 const gateOf = (error: unknown): ReactNode => (isApiError(error) ? gates[error.code] : undefined)
 
-function Gate({ icon, title, words, action }: GateProps) {
+function Gate({ icon, title, text, action }: GateProps) {
   return (
     <Page title={title}>
       <div className="card flex max-w-2xl flex-col items-start gap-3 p-4">
         {icon}
-        <p className="text-ink-muted">{words}</p>
+        <p className="text-ink-muted">{text}</p>
         {action}
       </div>
     </Page>

@@ -117,7 +117,7 @@ session.onEnd((how) => {
   const { pathname, href } = router.state.location
   const isInside = router.state.matches.some(({ routeId }) => routeId === shellRoute.id)
   // The page keeps its state behind the sign-in dialog.
-  if (how === 'over' && isInside) return
+  if (how === 'expired' && isInside) return
   queryClient.clear()
   if (/^\/(sign-in|setup|accept|reset|forgot|catalogue|billing)(\/|$)/.test(pathname)) return
   void router.navigate({ to: '/sign-in', search: { next: href, ended: '1' } })

@@ -31,8 +31,8 @@ export const shellRoute = createRoute({
       await session.token()
       return { me: await loadMe() }
     } catch (error) {
-      const isOver = isApiError(error) && (error.status === 401 || error.code === 'invalid_grant')
-      if (!isOver) throw error
+      const isSignedOut = isApiError(error) && (error.status === 401 || error.code === 'invalid_grant')
+      if (!isSignedOut) throw error
       throw redirect({ to: '/sign-in', search: location.href === '/' ? {} : { next: location.href } })
     }
   },

@@ -34,9 +34,9 @@ const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
 /** Returns the alerts of the user's organizations and, for operators, of the fleet. */
-function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
+function useAlerts(): { tenantAlerts: Alert[]; fleetAlerts: Alert[] } {
   const { caller, organizations } = useMe()
-  const ofTenant = useQueries({
+  const tenantAlerts = useQueries({
     queries: organizations.map(({ id }) => ({
       ...read('organizationAlertList', { params: { organization_id: id } }),
       refetchInterval: pollMs,
@@ -49,17 +49,17 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
     refetchInterval: pollMs,
   })
   return {
-    ofTenant,
-    ofFleet: (caller.is_operator && fleet.data?.items) || none,
+    tenantAlerts,
+    fleetAlerts: (caller.is_operator && fleet.data?.items) || none,
   }
 }
 
-/** Stable, so that the result changes only with the data. */
+/** Defined outside the hook, so that the combined result changes only if the data changes. */
 const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
   lists.flatMap(({ data }) => data?.items ?? none)
 
 /** Returns the path of the page where the user can resolve the alerts of a group. */
-function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: boolean): string {
+function pathOf({ alert, similar }: AlertGroup, projectId: string, isFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost' || kind === 'host_problem')
     return similar > 0 ? '/fleet' : `/fleet/hosts/${resource_id}`
@@ -67,7 +67,7 @@ function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: bo
   if (kind === 'clock' || kind === 'location_unread') return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
   if (kind === 'quota_request') return '/fleet/quotas'
-  if (isOfFleet)
+  if (isFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`
   if (kind === 'payment' || kind === 'budget') return `${base}/settings/billing`
@@ -99,7 +99,7 @@ const similarText = (similar: number) => (similar > 0 ? ` And ${plural(similar, 
 
 /** The bell in the header. It counts the alerts and links to them. */
 export function AlertBell() {
-  const { ofTenant, ofFleet } = useAlerts()
+  const { tenantAlerts, fleetAlerts } = useAlerts()
   const { id: openId } = useProject()
   const { projects } = useMe()
   const navigate = useNavigate()
@@ -108,13 +108,16 @@ export function AlertBell() {
     const own = projects.filter((project) => project.organization_id === organization_id)
     return (own.find(({ id }) => id === openId) ?? own[0])?.id ?? openId
   }
-  const known = new Set(ofTenant.map(keyOf))
-  const others = ofFleet.filter((alert) => !known.has(keyOf(alert)))
+  const known = new Set(tenantAlerts.map(keyOf))
+  const others = fleetAlerts.filter((alert) => !known.has(keyOf(alert)))
   const groups = [
-    ...groupAlerts(ofTenant).map((group) => ({ ...group, to: pathOf(group, projectOf(group.alert), false) })),
+    ...groupAlerts(tenantAlerts).map((group) => ({
+      ...group,
+      to: pathOf(group, projectOf(group.alert), false),
+    })),
     ...groupAlerts(others).map((group) => ({ ...group, to: pathOf(group, '', true) })),
   ]
-  const count = ofTenant.length + others.length
+  const count = tenantAlerts.length + others.length
   const label = count === 0 ? 'Alerts: none' : `Alerts: ${count}`
   return (
     <Menu
@@ -140,14 +143,14 @@ export function AlertBell() {
       entries={groups.map(({ to, ...group }) => ({
         key: keyOf(group.alert),
         icon: <Mark tone={toneOf(group.alert)} />,
-        label: <Words {...group} />,
+        label: <AlertText {...group} />,
         onSelect: () => void navigate({ to }),
       }))}
     />
   )
 }
 
-const Words = ({ alert, similar }: AlertGroup) => (
+const AlertText = ({ alert, similar }: AlertGroup) => (
   <span className="flex max-w-sm min-w-0 flex-1 items-baseline justify-between gap-3 whitespace-normal">
     <span>
       <Sentence text={alert.message + similarText(similar)} />
@@ -161,16 +164,18 @@ const Words = ({ alert, similar }: AlertGroup) => (
 )
 
 /** Returns a function that checks whether an alert is about the page's organization as a whole. */
-function useIsOfOrganization(): (alert: Alert) => boolean {
+function useIsOrganizationAlert(): (alert: Alert) => boolean {
   const { organization_id } = useProject()
   return (alert) => alert.project_id === '' && alert.organization_id === organization_id
 }
 
 /** The alerts of a project and its organization, at the top of a page. */
 export function ProjectAlerts({ projectId }: { projectId: string }) {
-  const { ofTenant } = useAlerts()
-  const isOfOrganization = useIsOfOrganization()
-  const relevant = ofTenant.filter((alert) => alert.project_id === projectId || isOfOrganization(alert))
+  const { tenantAlerts } = useAlerts()
+  const isOrganizationAlert = useIsOrganizationAlert()
+  const relevant = tenantAlerts.filter(
+    (alert) => alert.project_id === projectId || isOrganizationAlert(alert),
+  )
   const actionOf = (group: AlertGroup) => (
     <Link to={pathOf(group, projectId, false)} className="link">
       Open
@@ -185,8 +190,8 @@ interface ResourceAlertsProps extends Pick<AlertNotesProps, 'actionOf' | 'detail
 
 /** The alerts of one resource, with details that help to find the cause. */
 export function ResourceAlerts({ resourceId, ...rest }: ResourceAlertsProps) {
-  const { ofTenant } = useAlerts()
-  const alerts = ofTenant.filter(({ resource_id }) => resource_id === resourceId)
+  const { tenantAlerts } = useAlerts()
+  const alerts = tenantAlerts.filter(({ resource_id }) => resource_id === resourceId)
   return <AlertNotes alerts={alerts} {...rest} />
 }
 
@@ -212,9 +217,9 @@ export function PaymentMethodAlert({ action }: { action: ReactNode }) {
 
 /** Returns the alerts about payment methods and invoices of the organization. */
 export function usePaymentAlerts(): Alert[] {
-  const { ofTenant } = useAlerts()
-  const isOfOrganization = useIsOfOrganization()
-  return ofTenant.filter((alert) => alert.kind === 'payment' && isOfOrganization(alert))
+  const { tenantAlerts } = useAlerts()
+  const isOrganizationAlert = useIsOrganizationAlert()
+  return tenantAlerts.filter((alert) => alert.kind === 'payment' && isOrganizationAlert(alert))
 }
 
 /** Alerts about payment methods and invoices, for the billing page. */
@@ -224,15 +229,15 @@ export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
 
 /** Returns the names of resources with a stuck operation, by ID. Operators get those of all tenants. */
 export function useStuck(): ReadonlyMap<string, string> {
-  const { ofTenant, ofFleet } = useAlerts()
+  const { tenantAlerts, fleetAlerts } = useAlerts()
   return useMemo(
     () =>
       new Map(
-        [...ofFleet, ...ofTenant].flatMap(({ kind, resource_id, name }) =>
+        [...fleetAlerts, ...tenantAlerts].flatMap(({ kind, resource_id, name }) =>
           kind === 'stuck' ? [[resource_id, name]] : [],
         ),
       ),
-    [ofTenant, ofFleet],
+    [tenantAlerts, fleetAlerts],
   )
 }
 

@@ -16,8 +16,8 @@ export const protectionReason = ({ deletion_protection }: Pick<Annotated, 'delet
   deletion_protection ? 'Deletion protection is on. Turn it off in Edit first.' : undefined
 
 /** The lock icon of a resource with deletion protection. */
-export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
-  if (!of.deletion_protection) return null
+export function ProtectedMark({ resource }: { resource: Pick<Annotated, 'deletion_protection'> }) {
+  if (!resource.deletion_protection) return null
   return (
     <Icon
       name="lock"
@@ -29,14 +29,14 @@ export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection
 }
 
 /** Shows the description, labels and protection of a resource, if it has any. */
-export function Annotations({ of }: { of: Annotated }) {
-  const hasLabels = Object.keys(of.labels).length > 0
-  if (!of.description && !hasLabels && !of.deletion_protection) return null
+export function Annotations({ resource }: { resource: Annotated }) {
+  const hasLabels = Object.keys(resource.labels).length > 0
+  if (!resource.description && !hasLabels && !resource.deletion_protection) return null
   return (
     <div className="-mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
-      {of.description && <span className="break-words text-ink">{of.description}</span>}
-      {hasLabels && <Labels labels={of.labels} />}
-      {of.deletion_protection && (
+      {resource.description && <span className="break-words text-ink">{resource.description}</span>}
+      {hasLabels && <Labels labels={resource.labels} />}
+      {resource.deletion_protection && (
         <span className="inline-flex items-center gap-1.5 text-sm">
           <Icon name="lock" size={13} aria-hidden="true" /> Deletion protection
         </span>
@@ -46,11 +46,11 @@ export function Annotations({ of }: { of: Annotated }) {
 }
 
 export function EditButton({
-  of,
+  resource,
   kind,
   whyNot,
 }: {
-  of: Annotated & { project_id: string }
+  resource: Annotated & { project_id: string }
   kind: Kind
   whyNot: string | undefined
 }) {
@@ -68,7 +68,12 @@ export function EditButton({
         Edit
       </Button>
       {isEditing && (
-        <AnnotationDialog of={of} kind={kind} projectId={of.project_id} onClose={() => setEditing(false)} />
+        <AnnotationDialog
+          resource={resource}
+          kind={kind}
+          projectId={resource.project_id}
+          onClose={() => setEditing(false)}
+        />
       )}
     </>
   )
@@ -90,35 +95,35 @@ const updates: Record<Kind, (project_id: string, id: string, changes: Changes) =
 }
 
 export function AnnotationDialog({
-  of,
+  resource,
   kind,
   projectId,
   onClose,
 }: {
-  of: Annotated
+  resource: Annotated
   kind: Kind
   projectId: string
   onClose: () => void
 }) {
-  const [name, setName] = useState(of.name)
-  const [description, setDescription] = useState(of.description)
-  const [text, setText] = useState(labelsText(of.labels))
-  const [isProtected, setProtected] = useState(of.deletion_protection)
+  const [name, setName] = useState(resource.name)
+  const [description, setDescription] = useState(resource.description)
+  const [text, setText] = useState(labelsText(resource.labels))
+  const [isProtected, setProtected] = useState(resource.deletion_protection)
   const { labels, problem } = parseLabels(text)
   const changes = {
-    ...(name !== of.name && { name }),
-    ...(description !== of.description && { description }),
-    ...(labelsText(labels) !== labelsText(of.labels) && { labels }),
-    ...(isProtected !== of.deletion_protection && { deletion_protection: isProtected }),
+    ...(name !== resource.name && { name }),
+    ...(description !== resource.description && { description }),
+    ...(labelsText(labels) !== labelsText(resource.labels) && { labels }),
+    ...(isProtected !== resource.deletion_protection && { deletion_protection: isProtected }),
   }
   const save = useAction({
-    run: () => updates[kind](projectId, of.id, changes),
+    run: () => updates[kind](projectId, resource.id, changes),
     done: () => `Saved ${name}`,
     undo: () => () => {
-      const { name, description, labels, deletion_protection } = of
-      return updates[kind](projectId, of.id, { name, description, labels, deletion_protection })
+      const { name, description, labels, deletion_protection } = resource
+      return updates[kind](projectId, resource.id, { name, description, labels, deletion_protection })
     },
-    failed: () => `Could not change ${of.name}`,
+    failed: () => `Could not change ${resource.name}`,
     invalidates: [
       'vmGet',
       'vmList',
@@ -134,7 +139,7 @@ export function AnnotationDialog({
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Edit ${of.name}`}
+      title={`Edit ${resource.name}`}
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={

@@ -15,7 +15,7 @@ export function useSignIn() {
   const search = useSearch({ strict: false }) as { next?: string }
   const [error, setError] = useState<Error | null>(null)
   const [isBusy, setBusy] = useState(false)
-  const enter = async (credentials: Credentials) => {
+  const signIn = async (credentials: Credentials) => {
     setBusy(true)
     setError(null)
     try {
@@ -31,7 +31,7 @@ export function useSignIn() {
       setBusy(false)
     }
   }
-  return { enter, error, isBusy }
+  return { signIn, error, isBusy }
 }
 
 /** Reads the code after `#`, a part of the link that browsers never send to a server. */

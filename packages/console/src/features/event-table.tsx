@@ -122,7 +122,7 @@ interface EventRowsProps {
   /** Returns the tenant of an event, for lists with events of several tenants. */
   tenantOf?: ((event: ListedEvent) => string) | undefined
   /** True on operator pages, which show the name of every actor and link to fleet pages. */
-  isOfFleet?: boolean
+  isFleet?: boolean
   /** Names of resources by ID, for events that do not contain them. */
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
@@ -144,7 +144,7 @@ export function EventRows({
   projectId = '',
   hasAddresses = false,
   tenantOf,
-  isOfFleet = false,
+  isFleet = false,
   names = noNames,
   maxRows,
   openOperation = '',
@@ -160,7 +160,7 @@ export function EventRows({
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
-  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet }, onOpen && { openOperation, onOpen })
+  const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openOperation, onOpen })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
   const below = ({ event }: Row) =>
@@ -185,7 +185,7 @@ interface Names {
   nameOf: (id: string) => string | undefined
   actors: Map<string, string>
   /** Operators may see the identity of every actor. */
-  isOfFleet: boolean
+  isFleet: boolean
 }
 
 /** Returns the resource name in the event; empty if the event has none. */
@@ -194,26 +194,26 @@ function nameInEvent({ resource_type, data: { name, email, url, pci_address } }:
   return typeof found === 'string' ? found : ''
 }
 
-interface Opening {
+interface OpenSteps {
   openOperation: string
   onOpen: (operationId: string) => void
 }
 
-const columnsFor = (projectId: string, names: Names, opening: Opening | undefined): Column<Row>[] => [
+const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | undefined): Column<Row>[] => [
   {
     key: 'what',
     title: 'Event',
     width: 'minmax(200px, 1.6fr)',
-    cell: (row) => <What group={row} opening={opening} />,
+    cell: (row) => <EventCell group={row} openSteps={openSteps} />,
   },
   {
     key: 'on',
     title: 'Resource',
     width: 'minmax(140px, 1.6fr)',
     cell: ({ event }) => (
-      <Subject
+      <ResourceCell
         event={event}
-        base={names.isOfFleet ? '/fleet' : projectId && `/projects/${projectId}`}
+        base={names.isFleet ? '/fleet' : projectId && `/projects/${projectId}`}
         known={names.nameOf(event.resource_id)}
       />
     ),
@@ -238,10 +238,10 @@ const columnsFor = (projectId: string, names: Names, opening: Opening | undefine
 ]
 
 /** Shows the result with a color, the duration, and all events of the group on hover. */
-function What({ group, opening }: { group: Row; opening: Opening | undefined }) {
+function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | undefined }) {
   const { event, events } = group
   const operation = operationOf(event)
-  const isOpen = operation !== '' && opening?.openOperation === operation
+  const isOpen = operation !== '' && openSteps?.openOperation === operation
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
@@ -250,11 +250,11 @@ function What({ group, opening }: { group: Row; opening: Opening | undefined }) 
         <Mark tone={eventTone(event.type)} />
       </span>
       <span className="min-w-0 break-words">
-        {opening && operation ? (
+        {openSteps && operation ? (
           <RowToggle
             isOpen={isOpen}
             title="Steps of the operation"
-            onToggle={() => opening.onOpen(isOpen ? '' : operation)}
+            onToggle={() => openSteps.onOpen(isOpen ? '' : operation)}
           >
             {eventText(event)}
           </RowToggle>
@@ -302,19 +302,19 @@ const addressColumn: Column<Row> = {
 export const systemActor = 'Slipway'
 
 /** Returns the display name of an actor. Tenants do not see which operator acted. */
-function actorText(actor: string, { nameOf, actors, isOfFleet }: Names): string {
+function actorText(actor: string, { nameOf, actors, isFleet }: Names): string {
   const [kind = '', id = ''] = actor.split(':')
   if (kind === 'system') return systemActor
   const name = actors.get(actor) ?? (kind === 'user' && nameOf(id))
   if (name) return name
-  if (!isOfFleet && kind === 'operator_key') return 'an operator'
+  if (!isFleet && kind === 'operator_key') return 'an operator'
   // Names are missing until the members are loaded.
   const areMembersLoaded = [...actors.keys()].some((known) => known.startsWith('user:'))
-  if (!isOfFleet && kind === 'user' && areMembersLoaded) return 'an operator or a former member'
+  if (!isFleet && kind === 'user' && areMembersLoaded) return 'an operator or a former member'
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
-interface SubjectProps {
+interface ResourceCellProps {
   event: Event
   /** The base path of the link; empty if resources have no pages there. */
   base: string
@@ -330,7 +330,7 @@ const fleetFolders: Record<string, string> = {
   organization: 'organizations',
 }
 
-function Subject({ event, base, known }: SubjectProps) {
+function ResourceCell({ event, base, known }: ResourceCellProps) {
   const { resource_type, resource_id } = event
   const words = `${resourceText(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
   const folder = (base === '/fleet' ? fleetFolders : folders)[resource_type]

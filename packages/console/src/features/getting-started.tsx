@@ -10,7 +10,7 @@ import { BillingButton } from './billing-button.tsx'
 const hiddenKey = (organizationId: string) => `slipway-getting-started-hidden-${organizationId}`
 
 interface Step {
-  words: string
+  text: string
   note?: string
   isDone: boolean
   /** The button for this step, if the step is possible. */
@@ -37,7 +37,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
   const kindOf = (isNext: boolean) => (isNext && !hasCard ? 'primary' : 'plain')
   const steps: Step[] = [
     {
-      words: 'Add your SSH key',
+      text: 'Add your SSH key',
       isDone: hasKey,
       action: (
         <Button kind={kindOf(!hasKey)} reason={whyNoKey} onClick={() => setAddingKey(true)}>
@@ -46,13 +46,13 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
       ),
     },
     {
-      words: 'Add a payment method',
+      text: 'Add a payment method',
       note: 'Billing opens in a new tab. This page updates automatically after you add a card.',
       isDone: hasCard,
       action: <BillingButton kind={kindOf(hasKey)} reason={whyNoCard} />,
     },
     {
-      words: 'Create a VM (about a minute)',
+      text: 'Create a VM (about a minute)',
       isDone: hasVm,
       action: hasCard && (
         <ButtonLink to="/projects/$projectId/vms/new" params={{ projectId }}>
@@ -61,7 +61,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
       ),
     },
     {
-      words: 'Set a budget to get alerts about unexpected costs',
+      text: 'Set a budget to get alerts about unexpected costs',
       isDone: hasBudget,
       action: hasCard && (
         <ButtonLink to="/projects/$projectId/settings/billing" params={{ projectId }}>
@@ -89,8 +89,8 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
         </div>
       )}
       <ol className="divide-y divide-line">
-        {steps.map(({ words, note, isDone, action }, index) => (
-          <li key={words} className="flex gap-3 px-4 py-2">
+        {steps.map(({ text, note, isDone, action }, index) => (
+          <li key={text} className="flex gap-3 px-4 py-2">
             <span className="flex h-8 items-center">
               <span
                 className={`figures flex size-5 items-center justify-center rounded-full border text-xs ${isDone ? 'border-transparent text-green-text' : index === next ? 'border-accent font-medium text-accent-text' : 'border-line-strong text-ink-muted'}`}
@@ -100,7 +100,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
             </span>
             <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-4 gap-y-1">
               <span className={`flex-[1_1_200px] py-1.5 ${isDone || !action ? 'text-ink-muted' : ''}`}>
-                {words}
+                {text}
                 {note && !isDone && <span className="block text-sm text-ink-muted">{note}</span>}
               </span>
               {!isDone && action}

@@ -49,7 +49,7 @@ async function readBatch(projectId: string, wanted: PendingRead[]): Promise<void
   }
 }
 
-/** The mean over all GPUs at each time; null at a time without values. */
+/** Returns the mean of all GPUs at each time; null at a time without values. */
 const meanOf = (gpus: MetricSeries[]): Value[] =>
   (gpus[0]?.points ?? []).map((_, index) => {
     const known = gpus.flatMap(({ points }) => points[index]?.[1] ?? [])

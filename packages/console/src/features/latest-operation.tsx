@@ -7,11 +7,12 @@ import { Steps } from './steps.tsx'
 export function LatestOperation({
   projectId,
   resourceId,
-  isKept = false,
+  isAlwaysShown = false,
 }: {
   projectId: string
   resourceId: string
-  isKept?: boolean
+  /** True if the latest operation is shown even if it succeeded. */
+  isAlwaysShown?: boolean
 }) {
   const operations = useQuery({
     ...read('operationList', {
@@ -21,7 +22,8 @@ export function LatestOperation({
     refetchInterval: ({ state }) => (state.data?.items.some(isRunning) ? 1_000 : false),
   })
   const items = operations.data?.items ?? []
-  const shown = items.find(isRunning) ?? (items[0]?.state === 'FAILED' || isKept ? items[0] : undefined)
+  const shown =
+    items.find(isRunning) ?? (items[0]?.state === 'FAILED' || isAlwaysShown ? items[0] : undefined)
   if (!shown) return null
   return <Steps projectId={projectId} operation={shown} />
 }

@@ -50,12 +50,12 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
 function PaletteFinder({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
   const [text, setText] = useState('')
-  const near = useCandidates()
-  const far = useFound(text.trim(), near)
+  const local = useCandidates()
+  const remote = useSearchResults(text.trim(), local)
   const actions = useActions(text.trim())
   const hits = useMemo(
-    () => [...actions, ...ranked([...near, ...far], text.trim().toLowerCase())].slice(0, maxHits),
-    [near, far, actions, text],
+    () => [...actions, ...ranked([...local, ...remote], text.trim().toLowerCase())].slice(0, maxHits),
+    [local, remote, actions, text],
   )
   const open = (hit: Hit) => {
     onClose()
@@ -126,7 +126,7 @@ function useActions(text: string): Hit[] {
 }
 
 /** Searches the other projects of the organization and, for operators, the fleet. */
-function useFound(text: string, near: Hit[]): Hit[] {
+function useSearchResults(text: string, local: Hit[]): Hit[] {
   const { caller } = useMe()
   const { organization_id } = useProject()
   const isSearching = text.length >= 2
@@ -142,17 +142,17 @@ function useFound(text: string, near: Hit[]): Hit[] {
   })
   return useMemo(() => {
     if (!isSearching) return []
-    const known = new Set(near.map(({ key }) => key))
+    const known = new Set(local.map(({ key }) => key))
     const found = [
-      ...(tenant.data?.items ?? []).map((result) => ({ result, isOfFleet: false })),
-      ...(caller.is_operator ? (fleet.data?.items ?? []) : []).map((result) => ({ result, isOfFleet: true })),
+      ...(tenant.data?.items ?? []).map((result) => ({ result, isFleet: false })),
+      ...(caller.is_operator ? (fleet.data?.items ?? []) : []).map((result) => ({ result, isFleet: true })),
     ]
-    return found.flatMap(({ result, isOfFleet }): Hit[] => {
-      const to = pathOf(result, isOfFleet)
+    return found.flatMap(({ result, isFleet }): Hit[] => {
+      const to = pathOf(result, isFleet)
       if (known.has(result.resource_id) || !to) return []
       known.add(result.resource_id)
       const { resource_type, project_name, organization_name, location, state } = result
-      const owner = isOfFleet ? [organization_name, project_name].filter(Boolean).join(' / ') : project_name
+      const owner = isFleet ? [organization_name, project_name].filter(Boolean).join(' / ') : project_name
       return [
         {
           key: result.resource_id,
@@ -163,7 +163,7 @@ function useFound(text: string, near: Hit[]): Hit[] {
         },
       ]
     })
-  }, [isSearching, near, tenant.data, fleet.data, caller.is_operator])
+  }, [isSearching, local, tenant.data, fleet.data, caller.is_operator])
 }
 
 /** Resources without their own page are shown in their list. */
@@ -183,14 +183,14 @@ const listPaths: Record<
   project: '',
 }
 
-function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
+function pathOf({ resource_type, resource_id, project_id }: SearchResult, isFleet: boolean): string {
   if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
-  if (resource_type === 'organization') return isOfFleet ? `/fleet/organizations?q=${resource_id}` : ''
+  if (resource_type === 'organization') return isFleet ? `/fleet/organizations?q=${resource_id}` : ''
   if (resource_type === 'user') return `/fleet/users/${resource_id}`
-  if (isOfFleet && resource_type === 'vm') return `/fleet/vms/${resource_id}`
-  if (isOfFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
+  if (isFleet && resource_type === 'vm') return `/fleet/vms/${resource_id}`
+  if (isFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
   // The fleet has no pages for other tenant resources, so link to their project.
-  if (isOfFleet) return `/fleet/quotas?project=${project_id}`
+  if (isFleet) return `/fleet/quotas?project=${project_id}`
   const base = `/projects/${project_id || resource_id}`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
   if (resource_type === 'disk') return `${base}/disks?disk=${resource_id}`

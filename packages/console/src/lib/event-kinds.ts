@@ -21,13 +21,13 @@ const kinds = {
   capacity_request: 'Capacity requests',
 }
 
-export const projectEventKinds: { kind: string; words: string; types: string[] }[] = Object.entries(
-  kinds,
-).map(([kind, words]) => ({
-  kind,
-  words,
-  types: eventTypes.filter((type) => type.startsWith(`${kind}.`)),
-}))
+export const projectEventKinds: { kind: string; text: string; types: string[] }[] = Object.entries(kinds).map(
+  ([kind, text]) => ({
+    kind,
+    text,
+    types: eventTypes.filter((type) => type.startsWith(`${kind}.`)),
+  }),
+)
 
 export const projectEventTypes: string[] = projectEventKinds.flatMap(({ types }) => types)
 
@@ -38,6 +38,6 @@ export const eventSelectorText = (selectors: string[]): string =>
     : selectors
         .map((selector) => {
           const kind = projectEventKinds.find(({ kind }) => selector === `${kind}.*`)
-          return kind?.words ?? eventTypeText(selector)
+          return kind?.text ?? eventTypeText(selector)
         })
         .join(', ')

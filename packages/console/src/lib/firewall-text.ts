@@ -20,14 +20,14 @@ export function ruleText(rule: RuleParts, nameOf: (id: string) => string): strin
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
   const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
   const protocols = rule.protocols.length === 3 && !ports ? 'everything' : `${list(rule.protocols)}${ports}`
-  const far = (id: string) => (id === rule.vpc_network_id ? 'the network' : nameOf(id))
-  const near = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
+  const remoteName = (id: string) => (id === rule.vpc_network_id ? 'the network' : nameOf(id))
+  const localName = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
   const from = isInbound
-    ? endpointsText(rule.sources, far, 'anywhere')
-    : endpointsText(rule.sources, near, 'every VM')
+    ? endpointsText(rule.sources, remoteName, 'anywhere')
+    : endpointsText(rule.sources, localName, 'every VM')
   const to = isInbound
-    ? endpointsText(rule.destinations, near, 'every VM')
-    : endpointsText(rule.destinations, far, 'anywhere')
+    ? endpointsText(rule.destinations, localName, 'every VM')
+    : endpointsText(rule.destinations, remoteName, 'anywhere')
   const sourcePorts = rule.source_ports?.length ? `, source port ${list(rule.source_ports)}` : ''
   return `${verb} ${protocols || '…'} from ${from} to ${to}${sourcePorts}`
 }

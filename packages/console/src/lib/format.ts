@@ -11,7 +11,7 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** `amount` has no unit, for columns with the unit in their title. */
+/** Formats an amount without its unit, for columns with the unit in their title. */
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
@@ -79,7 +79,7 @@ export function quantity(value: number, unit: string): string {
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
-/** Bytes in GiB, as they are billed; a dash while the copy is being created. */
+/** Formats bytes in GiB, the unit in which storage is billed; a dash while the copy is being created. */
 export const storedText = (bytes: number): string =>
   bytes === 0 ? '–' : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 

@@ -75,7 +75,7 @@ export const hostState = ({ state, schedulable }: { state: string; schedulable: 
   state === 'up' && !schedulable ? 'cordoned' : state
 
 /** Returns whether a host accepts new VMs. */
-export const isOpen = (host: { state: string; schedulable: boolean }): boolean => hostState(host) === 'up'
+export const acceptsVms = (host: { state: string; schedulable: boolean }): boolean => hostState(host) === 'up'
 
 /** The API shows a group whose members are all stopped as healthy. */
 export const groupState = ({ state, members }: { state: string; members: { state: string }[] }): string =>

@@ -29,14 +29,18 @@ export const toastStore = {
 }
 
 /**
- * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the same action
- * fails again, or the action succeeds. A success passes the failure's title in `settles`.
+ * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the
+ * same action fails again, or the action succeeds. A success passes the title of the failure that it resolves
+ * in `resolvesFailure`.
  */
-export function showToast({ settles, ...toast }: Omit<Toast, 'id'> & { settles?: string }): void {
+export function showToast({
+  resolvesFailure,
+  ...toast
+}: Omit<Toast, 'id'> & { resolvesFailure?: string }): void {
   lastId += 1
-  const settled = toast.error ? toast.title : settles
+  const resolvedTitle = toast.error ? toast.title : resolvesFailure
   const remaining = toasts.filter(({ title, about, error }) =>
-    error ? title !== settled : !about || about !== toast.about,
+    error ? title !== resolvedTitle : !about || about !== toast.about,
   )
   set([...remaining, { ...toast, id: `toast-${lastId}` }])
 }

@@ -23,8 +23,8 @@ interface UrlInputProps {
 }
 
 /**
- * Returns the props of an input that keeps its text in the URL. The URL follows with a delay, so while the input has the
- * focus, its own text is the current value.
+ * Returns the props of an input that keeps its text in the URL. The URL follows with a delay, so while the
+ * input has the focus, its own text is the current value.
  */
 export function useUrlInputProps(value: string, onChange: (value: string) => void): UrlInputProps {
   const ref = useRef<HTMLInputElement>(null)

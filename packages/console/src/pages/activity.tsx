@@ -8,7 +8,7 @@ import {
   StateFilter,
   TypeFilter,
   typeQuery,
-  useSettledText,
+  useDebouncedText,
 } from '../features/activity/filters.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { shortId } from '../lib/format.ts'
@@ -24,7 +24,7 @@ export function Activity() {
   const [search, setSearch] = useSearchState()
   const given = { ...noFilter, ...search }
   const { state, type, actor, resource, from, to } = given
-  const q = useSettledText(given.q.trim())
+  const q = useDebouncedText(given.q.trim())
   const actors = useActorNames(useProject())
   const resources = useResourceNames(projectId)
   const isFiltered = (Object.keys(noFilter) as (keyof typeof noFilter)[]).some((name) => given[name] !== '')

@@ -104,7 +104,7 @@ function useColumns(projectId: string, groups: InstanceGroup[]): Column<Instance
           >
             {group.name}
           </Link>
-          <ProtectedMark of={group} />
+          <ProtectedMark resource={group} />
         </>
       ),
     },

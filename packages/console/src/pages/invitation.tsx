@@ -20,7 +20,7 @@ import { TextField } from '../ui/field.tsx'
 
 /** Accepts an invitation with a new account, or with the account that is signed in. */
 export function Accept() {
-  const { enter, error, isBusy } = useSignIn()
+  const { signIn, error, isBusy } = useSignIn()
   const navigate = useNavigate()
   const [linkedCode] = useState(codeFromLink)
   const [code, setCode] = useState(linkedCode)
@@ -46,7 +46,7 @@ export function Accept() {
     showsErrors: true,
   })
   const invited = invitation.data
-  if (isApiError(invitation.error) && invitation.error.code === 'invalid_grant') return <DeadInvitation />
+  if (isApiError(invitation.error) && invitation.error.code === 'invalid_grant') return <InvalidInvitation />
   return (
     <EntryForm
       title="Accept invitation"
@@ -60,7 +60,7 @@ export function Accept() {
             ? `Enter a password of at least ${minPasswordLength} characters`
             : undefined
       }
-      onSubmit={() => enter({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
+      onSubmit={() => signIn({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
       note={invited ? invitationText(invited) : ''}
       footer="The link works once. Already have an account? Sign in, then reopen this link."
     >
@@ -97,7 +97,7 @@ export function Accept() {
   )
 }
 
-function DeadInvitation() {
+function InvalidInvitation() {
   return (
     <EntryFrame footer="An invitation link works once and expires after seven days, or when it is withdrawn or replaced.">
       <section className="card flex w-full max-w-sm flex-col gap-4 p-6">

@@ -21,7 +21,7 @@ export function Overview() {
   const vms = useQuery(readAll('vmList', params))
   const quotas = useQuery(read('quotaList', { params }))
   const { organization_id } = project
-  const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
+  const organizationQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const costs = useQuery({ ...read('projectCosts', { params }), refetchInterval: 30_000 })
   const budget = useQuery(read('budgetGet', { params }))
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
@@ -79,8 +79,8 @@ export function Overview() {
         <Section title="Quotas">
           <Loaded query={quotas} rows={4}>
             {({ items }) => (
-              <Loaded query={wholeQuotas} rows={4}>
-                {(whole) => <Limits limits={limitsOf(items, whole.items)} />}
+              <Loaded query={organizationQuotas} rows={4}>
+                {(organization) => <Limits limits={limitsOf(items, organization.items)} />}
               </Loaded>
             )}
           </Loaded>
@@ -102,14 +102,14 @@ export function Overview() {
   )
 }
 
-const limitTitles: Record<Limit['of'], string> = {
+const limitTitles: Record<Limit['owner'], string> = {
   project: 'Project limits',
   organization: 'Organization limits (all projects combined)',
 }
 
 /** Shows the usage of each quota, grouped by the owner of the limit. */
 function Limits({ limits }: { limits: Limit[] }) {
-  const owners = [...new Set(limits.map((limit) => limit.of))].sort().reverse()
+  const owners = [...new Set(limits.map((limit) => limit.owner))].sort().reverse()
   return (
     <div className="card flex flex-col gap-4 p-4">
       {owners.map((owner) => (
@@ -117,7 +117,7 @@ function Limits({ limits }: { limits: Limit[] }) {
           <h3 className="text-sm text-ink-muted">{limitTitles[owner]}</h3>
           <div className="grid gap-x-6 gap-y-3 sm:grid-cols-2">
             {limits
-              .filter((limit) => limit.of === owner)
+              .filter((limit) => limit.owner === owner)
               .map(({ name, used, max }) => (
                 <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
               ))}

@@ -12,7 +12,7 @@ const ssoNotes: Record<string, string> = {
 }
 
 export function SignIn() {
-  const { enter, error, isBusy } = useSignIn()
+  const { signIn, error, isBusy } = useSignIn()
   const { ended, sso } = useSearch({ strict: false }) as { ended?: string; sso?: string }
   const form = useSignInFields(error)
   const providers = useQuery(read('authOidcList', {}))
@@ -24,7 +24,7 @@ export function SignIn() {
       isBusy={isBusy}
       error={form.error}
       reason={form.reason}
-      onSubmit={() => enter(form.credentials)}
+      onSubmit={() => signIn(form.credentials)}
       note={error ? '' : note}
       footer={
         <>
@@ -54,7 +54,7 @@ export function SignIn() {
 }
 
 export function SetUp() {
-  const { enter, error, isBusy } = useSignIn()
+  const { signIn, error, isBusy } = useSignIn()
   const search = useSearch({ strict: false }) as { code?: string }
   const [code, setCode] = useState(search.code ?? '')
   const [email, setEmail] = useState('')
@@ -66,7 +66,7 @@ export function SetUp() {
       isBusy={isBusy}
       error={error}
       reason={code && email && !isTooShort(password) ? undefined : 'Fill in all fields'}
-      onSubmit={() => enter({ setup_code: code.trim(), email: email.trim(), password })}
+      onSubmit={() => signIn({ setup_code: code.trim(), email: email.trim(), password })}
       footer="The server printed the setup code when it first started. The code works once."
     >
       <TextField label="Setup code" value={code} onChange={setCode} autoComplete="off" isMono />

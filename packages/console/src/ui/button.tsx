@@ -25,7 +25,7 @@ const classOf = (kind: Kind, size: Size, more = '', isOff = false) => {
   return `${base} ${sizes[size]} ${isOff ? off : live} ${more}`
 }
 
-interface Look {
+interface ButtonStyle {
   kind?: Kind
   size?: Size
   icon?: ReactNode
@@ -33,7 +33,7 @@ interface Look {
   hotkey?: string
 }
 
-interface ButtonProps extends Look, ButtonHTMLAttributes<HTMLButtonElement> {
+interface ButtonProps extends ButtonStyle, ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>
   isBusy?: boolean
   /** Why the button is disabled; a disabled button stays visible. */
@@ -90,7 +90,7 @@ export function RowButton({ verb, name, ...rest }: RowButtonProps) {
   )
 }
 
-type ButtonLinkProps = Look & LinkProps & { className?: string; children?: ReactNode }
+type ButtonLinkProps = ButtonStyle & LinkProps & { className?: string; children?: ReactNode }
 
 export function ButtonLink({
   kind = 'plain',

@@ -3,7 +3,7 @@ import 'uplot/dist/uPlot.min.css'
 
 /** The colors differ in lightness as well as hue, for users with color blindness. */
 const hues = [180, 250, 75, 320, 150, 27, 285, 110]
-export const seriesColour = (index: number, isDark: boolean): string =>
+export const seriesColor = (index: number, isDark: boolean): string =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 const font = '12px "Inter Variable", sans-serif'
@@ -18,7 +18,7 @@ type PlotOptions = Pick<uPlot.Options, 'scales' | 'series'> & {
 }
 
 /** Returns a color of the current theme. */
-export const themeColour = (name: string): string =>
+export const themeColor = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)
 
 /** Draws a plot as wide as its element, and returns a function that removes it. */
@@ -27,7 +27,7 @@ export function drawPlot(
   { heightPx, axes: [x, { unit, ...y }], onPoint, ...options }: PlotOptions,
   data: uPlot.AlignedData,
 ): () => void {
-  const plain = { stroke: themeColour('ink-muted'), font, ticks: { show: false } }
+  const plain = { stroke: themeColor('ink-muted'), font, ticks: { show: false } }
   const chart = new uPlot(
     {
       ...options,
@@ -42,7 +42,7 @@ export function drawPlot(
           ...plain,
           size: (_chart, values) =>
             16 + 7.5 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)),
-          grid: { stroke: themeColour('line'), width: 1 },
+          grid: { stroke: themeColor('line'), width: 1 },
           values: (_chart, ticks) =>
             ticks.map((tick) => `${tickText.format(tick)}${unit === '%' ? '' : ' '}${unit}`),
           ...y,

@@ -23,8 +23,8 @@ export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolea
   if (tone === 'held') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-grey" />
   if (tone === 'idle')
     return <span aria-hidden="true" className="size-2 shrink-0 rounded-full border-[1.5px] border-grey" />
-  const colour = tone === 'good' ? 'bg-green' : `bg-blue ${isMoving ? 'pulsing' : ''}`
-  return <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${colour}`} />
+  const color = tone === 'good' ? 'bg-green' : `bg-blue ${isMoving ? 'pulsing' : ''}`
+  return <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${color}`} />
 }
 
 /** Shows a state by color, shape and word, and how long a transitional state has lasted. */

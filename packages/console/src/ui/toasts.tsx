@@ -12,7 +12,9 @@ const undoMs = 10_000
 /** The space above and below the toasts. */
 const edgePx = 32
 
-/** Sets the padding at the end of pages and dialogs, so that content under a toast can be scrolled into view. */
+/**
+ * Sets the padding at the end of pages and dialogs, so that content under a toast can be scrolled into view.
+ */
 function reserveSpace(viewport: HTMLElement | null) {
   if (!viewport) return
   const observer = new ResizeObserver(() => {

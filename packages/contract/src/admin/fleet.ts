@@ -197,7 +197,7 @@ export const adminFleetRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/hosts/{host_id}',
     tag: 'Operators',
-    summary: 'Open or close a host for new VMs, or change its note',
+    summary: 'Cordon or uncordon a host, or change its note',
     access: 'operator',
     body: body('HostUpdate', {
       schedulable: Type.Optional(Type.Boolean()),

@@ -86,7 +86,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
 })
 export type CapacityEstimate = Static<typeof CapacityEstimate>
 
-const requestMembers = {
+const requestFields = {
   id: Uuid,
   state: Type.Enum([...capacityRequestStates]),
   on_available: Type.Enum(['create', 'hold']),
@@ -123,11 +123,11 @@ const requestMembers = {
   updated_at: Timestamp,
   labels: Labels,
 }
-export const CapacityRequest = record('CapacityRequest', requestMembers)
+export const CapacityRequest = record('CapacityRequest', requestFields)
 export type CapacityRequest = Static<typeof CapacityRequest>
 
 export const AdminCapacityRequest = record('AdminCapacityRequest', {
-  ...requestMembers,
+  ...requestFields,
   organization_id: Uuid,
   project_id: Uuid,
   family: Type.String(),

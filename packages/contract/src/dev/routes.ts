@@ -42,7 +42,7 @@ const DevClockAdvance = Type.Object(
 
 export const faultEffects = ['fail', 'reject', 'lie', 'forget', 'delay', 'hang'] as const
 export type FaultEffect = (typeof faultEffects)[number]
-const faultMembers = {
+const faultFields = {
   on: Type.String({
     description: 'An `operationId` of openapi.json, or a kind of operation such as `vm-create`.',
   }),
@@ -65,10 +65,10 @@ const faultMembers = {
   probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
   seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
 }
-export const DevFaultCreate = Type.Object(faultMembers, strict)
+export const DevFaultCreate = Type.Object(faultFields, strict)
 export type DevFaultCreate = Static<typeof DevFaultCreate>
 export const DevFault = Type.Object({
-  ...faultMembers,
+  ...faultFields,
   id: Uuid,
   matched: Type.Integer({ description: 'How many calls matched so far.' }),
   applied: Type.Integer({ description: 'How many of these calls were affected.' }),

@@ -73,7 +73,7 @@ export const AllowedCidrs = Type.Array(Type.String({ minLength: 1, maxLength: 60
 })
 
 /** The kind of a new key. */
-export const KeyKindGiven = Type.Optional(
+export const KeyKindInput = Type.Optional(
   Type.Enum([...keyKinds], {
     default: 'bearer',
     description:

@@ -9,7 +9,7 @@ import {
   AllowedCidrs,
   childKeyDescription,
   Invitation,
-  KeyKindGiven,
+  KeyKindInput,
   Member,
   MemberCreated,
   MemberRemoved,
@@ -141,7 +141,7 @@ export const identityRoutes = defineRoutes({
     body: body('AccessKeyCreate', {
       name: DisplayName,
       role: Type.Enum(['read', 'write']),
-      kind: KeyKindGiven,
+      kind: KeyKindInput,
       expires_at: Type.Optional(Instant),
       allowed_cidrs: Type.Optional(AllowedCidrs),
     }),
@@ -178,7 +178,7 @@ export const identityRoutes = defineRoutes({
     body: body('OrganizationKeyCreate', {
       name: DisplayName,
       role: Type.Enum([...roles]),
-      kind: KeyKindGiven,
+      kind: KeyKindInput,
       expires_at: Type.Optional(Instant),
       allowed_cidrs: Type.Optional(AllowedCidrs),
     }),

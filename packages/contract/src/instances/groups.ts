@@ -10,7 +10,7 @@ import { annotations, InstanceGroup, MemberCount, OnMemberLoss, PlacementPolicy 
 import { defineRoutes } from '../route.ts'
 import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName, Uuid } from '../schema.ts'
 import { maxGroupNameLength } from '../states.ts'
-import { vmMembers } from '../vms.ts'
+import { vmFields } from '../vms.ts'
 
 const closed = { additionalProperties: false }
 const TemplateId = Type.String({
@@ -29,7 +29,7 @@ export const InstanceGroupCreate = body(
     desired_count: MemberCount(1),
     template_id: Type.Optional(TemplateId),
     vm: Type.Optional(
-      Type.Object(vmMembers, {
+      Type.Object(vmFields, {
         ...closed,
         description:
           'The fields of the request that creates each member VM. They replace the same fields of the template. All members of the group are in one location; `any` means the first location where all members fit.',

@@ -13,9 +13,9 @@ import {
   Timestamp,
   Uuid,
 } from '../schema.ts'
-import { vmMembers } from '../vms.ts'
+import { vmFields } from '../vms.ts'
 
-const templateMembers = { ...vmMembers, placement_policy: Type.Optional(PlacementPolicy) }
+const templateFields = { ...vmFields, placement_policy: Type.Optional(PlacementPolicy) }
 
 export const InstanceTemplate = record(
   'InstanceTemplate',
@@ -25,7 +25,7 @@ export const InstanceTemplate = record(
     version: Type.Integer({ description: 'The version number, counted from 1 for each name.' }),
     project_id: Uuid,
     created_at: Timestamp,
-    ...templateMembers,
+    ...templateFields,
   },
   {
     description:
@@ -46,7 +46,7 @@ export const InstanceTemplateCreate = body(
           'If `true`, adds a version if the name already exists. Otherwise, the request fails with `already_exists` if the name exists.',
       }),
     ),
-    ...templateMembers,
+    ...templateFields,
     id: Ignored,
     version: Ignored,
     project_id: Ignored,

@@ -1,4 +1,12 @@
-import { began, deletionRepeated, type EventFacts, id, labels, of, operation_id } from './event-facts.ts'
+import {
+  deletionRepeated,
+  type EventFacts,
+  eventsOf,
+  id,
+  labels,
+  operation_id,
+  operationData,
+} from './event-facts.ts'
 
 type CopyType = 'custom_image' | 'snapshot'
 type Change =
@@ -31,16 +39,16 @@ const copies = {
 /** Custom images and snapshots have the same events. */
 export function copyEvents<Type extends CopyType>(type: Type): Record<`${Type}.${Change}`, EventFacts> {
   const { noun, tail, name, source, updated } = copies[type]
-  const copy = of(type, id(tail), 'project', { name, labels, operation_id })
+  const copy = eventsOf(type, id(tail), 'project', { name, labels, operation_id })
   const facts: Record<Change, EventFacts> = {
     available: copy(`A ${noun} is ready for use.`, { stored_bytes: 3_221_225_472, consistency: 'off' }),
     creating: copy(`The creation of a ${noun} was accepted.`, {
-      ...began('CREATE'),
+      ...operationData('CREATE'),
       location: 'us-east1-a',
       source_id: source,
     }),
     deleted: copy(`A ${noun} was deleted.`),
-    deleting: copy(`The deletion of a ${noun} was accepted.`, began('DELETE')),
+    deleting: copy(`The deletion of a ${noun} was accepted.`, operationData('DELETE')),
     deletion_repeated: deletionRepeated(type, tail, `a ${noun}`),
     failed: copy(`A ${noun} could not be created.`, { reason: 'no space left on the disk of this host' }),
     lost: copy(`A ${noun} was lost with its host.`, { detail: 'its host is lost permanently' }),

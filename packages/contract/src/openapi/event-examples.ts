@@ -1,58 +1,70 @@
 import type { EventType } from '../event-types.ts'
 import type { RouteId } from '../routes.ts'
 import { copyEvents } from './copy-events.ts'
-import { began, deletionRepeated, type EventFacts, id, labels, of, operation_id } from './event-facts.ts'
+import {
+  deletionRepeated,
+  type EventFacts,
+  eventsOf,
+  id,
+  labels,
+  operation_id,
+  operationData,
+} from './event-facts.ts'
 import { recording } from './recording.ts'
 
 export type { EventFacts, EventScope } from './event-facts.ts'
 
-const vm = of('vm', id('b01'), 'project', { name: 'train-7', labels, operation_id })
-const vmWithoutOperation = of('vm', id('b01'), 'project', { name: 'train-7', labels })
-const disk = of('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
-const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
-const operation = of('vm', id('b01'), 'project', { operation_id })
-const network = of('network', id('c01'), 'project', { name: 'lab', labels })
-const address = of('address', id('c04'), 'project', {
+const vm = eventsOf('vm', id('b01'), 'project', { name: 'train-7', labels, operation_id })
+const vmWithoutOperation = eventsOf('vm', id('b01'), 'project', { name: 'train-7', labels })
+const disk = eventsOf('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
+const rule = eventsOf('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
+const operation = eventsOf('vm', id('b01'), 'project', { operation_id })
+const network = eventsOf('network', id('c01'), 'project', { name: 'lab', labels })
+const address = eventsOf('address', id('c04'), 'project', {
   name: 'gateway',
   address: '198.18.3.7',
   location: 'us-east1-a',
   labels,
 })
-const subnet = of('subnet', id('c02'), 'project', { name: 'lab-east' })
-const project = of('project', id('a01'), 'project')
+const subnet = eventsOf('subnet', id('c02'), 'project', { name: 'lab-east' })
+const project = eventsOf('project', id('a01'), 'project')
 /** The recorded response of a creation, without its secret. */
 function viewOf(route: RouteId): Record<string, unknown> {
   const { secret, ...view } = { ...(recording.routes[route]?.response as Record<string, unknown>) }
   return view
 }
-const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
-const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
-const capacityRequest = of('capacity_request', id('b05'), 'project', {
+const key = eventsOf('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
+const sshKey = eventsOf('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
+const capacityRequest = eventsOf('capacity_request', id('b05'), 'project', {
   ...viewOf('capacityRequestCreate'),
   position: null,
 })
-const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
+const group = eventsOf('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
 const members = { desired_count: 4, generation: 2 }
-const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
-const reservation = of('reservation', id('f01'), 'organization', {
+const template = eventsOf('instance_template', id('b05'), 'project', {
+  name: 'trainer',
+  version: 1,
+  labels: {},
+})
+const reservation = eventsOf('reservation', id('f01'), 'organization', {
   ...viewOf('adminReservationCreate'),
   price: '',
 })
 const activeReservation = { state: 'active', delivered_quantity: 16 }
-const quotaRequest = of('quota_request', id('f02'), 'organization', {
+const quotaRequest = eventsOf('quota_request', id('f02'), 'organization', {
   name: 'a100_gpus',
   max: 32,
   reason: 'A training run with 16 GPUs in December',
   note: '',
 })
-const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
-const organization = of('organization', id('a02'), 'organization')
-const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
-const user = of('user', id('a03'), 'service')
-const userInOrganization = of('user', id('a03'), 'organization')
-const host = of('host', id('e01'), 'service', { name: 'us-east1-a-a100-1', location: 'us-east1-a' })
-const gpu = of('gpu', id('e02'), 'service', { pci_address: '0000:17:00.0' })
-const image = of('image', id('e03'), 'service', {
+const webhook = eventsOf('webhook', id('d03'), 'project', viewOf('webhookCreate'))
+const organization = eventsOf('organization', id('a02'), 'organization')
+const member = eventsOf('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
+const user = eventsOf('user', id('a03'), 'service')
+const userInOrganization = eventsOf('user', id('a03'), 'organization')
+const host = eventsOf('host', id('e01'), 'service', { name: 'us-east1-a-a100-1', location: 'us-east1-a' })
+const gpu = eventsOf('gpu', id('e02'), 'service', { pci_address: '0000:17:00.0' })
+const image = eventsOf('image', id('e03'), 'service', {
   name: 'ubuntu24.04-nvidia:latest',
   locations: ['us-east1-a', 'eu-north1-a'],
 })
@@ -125,15 +137,15 @@ export const eventFacts: Record<EventType, EventFacts> = {
   ...copyEvents('custom_image'),
   'disk.available': disk('A disk is available after it was created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
-    ...began('CREATE'),
+    ...operationData('CREATE'),
     size: '500GiB',
     location: 'us-east1-a',
     snapshot_id: id('b08'),
   }),
   'disk.deleted': disk('A disk was deleted.'),
-  'disk.deleting': disk('The deletion of a disk was accepted.', began('DELETE')),
+  'disk.deleting': disk('The deletion of a disk was accepted.', operationData('DELETE')),
   'disk.deletion_repeated': deletionRepeated('disk', 'b02', 'a disk'),
-  'disk.lost': of(
+  'disk.lost': eventsOf(
     'disk',
     id('b02'),
     'project',
@@ -141,23 +153,23 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'datasets',
     detail: 'its host is lost permanently',
   }),
-  'disk.resizing': disk('A disk is being resized.', { ...began('RESIZE'), size: '1TiB' }),
+  'disk.resizing': disk('A disk is being resized.', { ...operationData('RESIZE'), size: '1TiB' }),
   'disk.updated': disk('The name, description, labels or protection of a disk changed.', {
-    ...began('UPDATE'),
+    ...operationData('UPDATE'),
     description: 'Tokenized training data',
     deletion_protection: true,
   }),
   'firewall_rule.active': rule('A rule is in effect on every VM that it applies to.'),
-  'firewall_rule.creating': rule('The creation of a rule was accepted.', began('CREATE')),
+  'firewall_rule.creating': rule('The creation of a rule was accepted.', operationData('CREATE')),
   'firewall_rule.deleted': rule('A rule was deleted and is no longer in effect on any VM.'),
-  'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
+  'firewall_rule.deleting': rule('The deletion of a rule was accepted.', operationData('DELETE')),
   'firewall_rule.deletion_repeated': deletionRepeated('firewall_rule', 'c03', 'a rule'),
-  'firewall_rule.updating': rule('A change to a rule was accepted.', began('UPDATE')),
+  'firewall_rule.updating': rule('A change to a rule was accepted.', operationData('UPDATE')),
   'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes a check.', {
     reasons: ['The GPU does not respond.'],
   }),
   'gpu.fault': vmWithoutOperation('A GPU of a VM reported an error, or was lost.', gpuFault),
-  'gpu.missing': of(
+  'gpu.missing': eventsOf(
     'host',
     id('e01'),
     'service',
@@ -174,7 +186,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'host.deleted': host('An operator removed a host.'),
   'host.down': host('A host has gone too long without reporting.'),
   'host.drained': host('A host that is being drained has no VMs left.'),
-  'host.draining': of(
+  'host.draining': eventsOf(
     'host',
     id('e01'),
     'project',
@@ -192,7 +204,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     at: '2026-12-01T06:00:00.000Z',
     note: 'New power supplies',
   }),
-  'host.up': of('host', id('e01'), 'service')('A host reports again.', { gpus: 8 }),
+  'host.up': eventsOf('host', id('e01'), 'service')('A host reports again.', { gpus: 8 }),
   'host.updated': host('An operator cordoned a host, uncordoned it, or changed its note.', {
     schedulable: false,
   }),
@@ -200,12 +212,12 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'image.deleted': image('An operator removed an image.'),
   'image.updated': image('An operator changed an image.'),
   'instance_group.creating': group('The creation of a group and all its members was accepted.', {
-    ...began('CREATE'),
+    ...operationData('CREATE'),
     desired_count: 4,
     location: 'us-east1-a',
   }),
   'instance_group.deleted': group('A group and its members were deleted.', members),
-  'instance_group.deleting': group('The deletion of a group was accepted.', began('DELETE')),
+  'instance_group.deleting': group('The deletion of a group was accepted.', operationData('DELETE')),
   'instance_group.deletion_repeated': deletionRepeated('instance_group', 'b06', 'a group'),
   'instance_group.healthy': group('A group has all its members, and none has crashed or is unreachable.', {
     ...members,
@@ -216,13 +228,13 @@ export const eventFacts: Record<EventType, EventFacts> = {
     vm_id: id('b01'),
   }),
   'instance_group.updated': group('The template, labels, description or protection of a group changed.', {
-    ...began('UPDATE'),
+    ...operationData('UPDATE'),
     template_id: id('b05'),
     description: 'Fine-tuning run of November',
     deletion_protection: true,
   }),
   'instance_group.updating': group('Members of a group are being added, removed, started or stopped.', {
-    ...began('UPDATE'),
+    ...operationData('UPDATE'),
     desired_count: 8,
     replaced: ['trainer-2'],
   }),
@@ -244,16 +256,16 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'network.updated': network('A network’s name or labels changed.'),
   'operation.abandoned': operation('An operator abandoned a stuck operation.'),
   'operation.failed': operation('An operation failed, and its changes were undone.', {
-    ...began('CREATE'),
+    ...operationData('CREATE'),
     error: { code: 'engine_error', message: 'The VM did not boot within ten minutes.' },
   }),
   'operation.retried': operation('An operator retried a stuck operation.'),
   'operation.stuck': operation(
     'An operation can neither continue nor be undone, and waits for an operator.',
-    { ...began('CREATE'), step: 'boot' },
+    { ...operationData('CREATE'), step: 'boot' },
   ),
-  'operation.succeeded': operation('An operation succeeded.', began('CREATE')),
-  'operator.read': of(
+  'operation.succeeded': operation('An operation succeeded.', operationData('CREATE')),
+  'operator.read': eventsOf(
     'organization',
     id('a02'),
     'service',
@@ -290,7 +302,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     require_totp: true,
   }),
-  'prices.updated': of(
+  'prices.updated': eventsOf(
     'prices',
     '',
     'service',
@@ -367,7 +379,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'user.totp_removed': user('A second factor was removed.', { email: 'ada@example.com' }),
   'user.updated': user('An operator changed a user.', { email: 'ada@example.com' }),
   'vm.attaching_disks': vm('Disks are being attached.', {
-    ...began('ATTACH'),
+    ...operationData('ATTACH'),
     disk_ids: [id('b02')],
   }),
   'vm.console_closed': vmWithoutOperation('A session on the serial console of a VM ended.', {
@@ -384,16 +396,19 @@ export const eventFacts: Record<EventType, EventFacts> = {
     detail: 'the guest powered off by itself',
   }),
   'vm.creating': vm('The creation of a VM was accepted, and its resources are reserved.', {
-    ...began('CREATE'),
+    ...operationData('CREATE'),
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
   'vm.deleted': vm(
     'A VM was deleted. Its GPUs, name and addresses are free again, except reserved addresses.',
   ),
-  'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
+  'vm.deleting': vm('The deletion of a VM was accepted.', operationData('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
-  'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
+  'vm.detaching_disks': vm('Disks are being detached.', {
+    ...operationData('DETACH'),
+    disk_ids: [id('b02')],
+  }),
   'vm.expiring': vmWithoutOperation('The time to live of a VM ends soon.', {
     expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
@@ -431,18 +446,18 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'vm.replace_failed': vm('A VM did not start on its new GPUs. It is stopped.'),
   'vm.replaced': vm('A VM was moved to other GPUs and is running.'),
-  'vm.resetting': vm('A VM is being reset.', began('RESET')),
+  'vm.resetting': vm('A VM is being reset.', operationData('RESET')),
   'vm.running': vm('A VM is running, and is billed from this time on.'),
   'vm.shutoff': vm('A VM is stopped.'),
-  'vm.starting': vm('A VM is being started.', began('START')),
-  'vm.stopping': vm('A VM is being stopped.', began('STOP')),
+  'vm.starting': vm('A VM is being started.', operationData('START')),
+  'vm.stopping': vm('A VM is being stopped.', operationData('STOP')),
   'vm.unreachable': vmWithoutOperation('The host of a VM does not respond.', {
     detail: 'its host stopped reporting',
   }),
   'vm.updated': vm(
     'The type, time to live, idle policy, name, description, labels or protection of a VM changed.',
     {
-      ...began('UPDATE'),
+      ...operationData('UPDATE'),
       type: 'a100.2x',
       ttl_seconds: 14400,
       on_expiry: 'stop',
@@ -452,7 +467,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     },
   ),
   'vm.updating': vm('A change to a VM was accepted.', {
-    ...began('UPDATE'),
+    ...operationData('UPDATE'),
     type: 'a100.2x',
     ttl_seconds: 14400,
     on_expiry: 'stop',

@@ -41,8 +41,8 @@ list_gpus() {
     $2 == "/gpu" { inside = 0; printf "%s{\\"uuid\\":\\"%s\\",\\"name\\":\\"%s\\"%s}", n++ ? "," : "", uuid, model, fields }'
 }
 
-# Prints a JSON object for each of the last XID errors in the kernel log. A GPU is counted by its place on the PCI bus; the
-# position is the time of the message in microseconds since the boot.
+# Prints a JSON object for each of the last XID errors in the kernel log. "gpu" is the number of the GPU in
+# the order of PCI addresses; "position" is the time of the message in microseconds since the boot.
 list_xids() {
   addresses=
   for device in /sys/bus/pci/devices/*; do
@@ -68,7 +68,7 @@ list_xids() {
 
 read -r boot </proc/sys/kernel/random/boot_id
 
-# Established connections to port 22 (0016).
+# Counts established connections to port 22 (0x0016).
 count_sessions() {
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "01" && $2 ~ /:0016$/ { n++ } END { print n + 0 }'
 }

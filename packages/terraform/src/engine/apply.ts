@@ -15,7 +15,7 @@ export interface Applied {
   problems: Problem[]
 }
 
-/** Makes a planned change. Even after an error, the result is the current state. */
+/** Makes a planned change. Returns the current state, even after an error. */
 export async function applyChange(
   session: Session,
   resource: Resource,
@@ -66,7 +66,7 @@ class Run {
       return this.#done(stateOf(session, this.#resource, await this.#read(known), known, this.#store), notes)
     } catch (error) {
       const problems = await this.#explain(error, 'create', planned)
-      return this.#done(await this.#whatExists(known), problems)
+      return this.#done(await this.#stateAfterFailure(known), problems)
     }
   }
 
@@ -84,7 +84,7 @@ class Run {
       return this.#done(stateOf(this.#session, this.#resource, record, known, this.#store), [])
     } catch (error) {
       const problems = await this.#explain(error, 'change', prior)
-      return this.#done((await this.#whatExists(prior)) ?? prior, problems)
+      return this.#done((await this.#stateAfterFailure(prior)) ?? prior, problems)
     }
   }
 
@@ -106,7 +106,7 @@ class Run {
       const notes = isLong ? await this.#waiter.end(response.operation as unknown as Operation) : []
       if (notes.length === 0) return this.#done(null, [])
       // Terraform accepts that a resource still exists only if there is also an error.
-      return this.#done(await this.#whatExists(prior), notes.map(asError))
+      return this.#done(await this.#stateAfterFailure(prior), notes.map(asError))
     } catch (error) {
       if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])
       return this.#done(prior, await this.#explain(error, 'delete', prior))
@@ -162,8 +162,8 @@ class Run {
     })
   }
 
-  /** The state after a failure: the resource as the service shows it, or null if it does not exist. */
-  async #whatExists(known: Values): Promise<Values | null> {
+  /** Returns the resource as the service shows it, or null if it does not exist. */
+  async #stateAfterFailure(known: Values): Promise<Values | null> {
     if (typeof known.id !== 'string') return null
     try {
       const record = await readRecord(this.#session, this.#resource, known)

@@ -17,12 +17,12 @@ export interface Plan {
 /** Finds mistakes in a configuration. Values may be unknown. */
 export function checkConfig(resource: Resource, config: Values): Problem[] {
   const summary = `Invalid ${resource.row.noun}`
-  const ofSchemas = Object.entries(resource.inputs).flatMap(([attribute, schema]) => {
+  const schemaProblems = Object.entries(resource.inputs).flatMap(([attribute, schema]) => {
     const detail = problemOf(config[attribute] ?? null, schema)
     return detail ? [{ summary, detail, attribute }] : []
   })
   return [
-    ...ofSchemas,
+    ...schemaProblems,
     ...timeoutProblems(config.timeouts ?? null),
     ...(resource.row.checkConfig?.(config) ?? []),
   ]
@@ -56,7 +56,7 @@ export function planChange(
     ...changed.filter((name) => needsReplacement(resource, name, prior, store)),
     ...(checked?.replace ?? []),
   ]
-  if (changed.length > 0 || store.needsStart) forgetOutputs(resource, planned, changed, store)
+  if (changed.length > 0 || store.needsStart) markOutputsUnknown(resource, planned, changed, store)
   for (const name of changed.flatMap((cause) => resource.row.affected?.[cause] ?? []))
     if ((config[name] ?? null) === null) planned[name] = unknown
   const problems = replace.length > 0 ? protectionProblems(resource, prior) : (checked?.problems ?? [])
@@ -108,7 +108,7 @@ export function needsReplacement(resource: Resource, name: string, prior: Values
 const annotations = ['name', 'labels', 'description', 'deletion_protection', 'timeouts']
 
 /** Marks outputs that the change can affect as unknown; the plan then shows "known after apply". */
-function forgetOutputs(
+function markOutputsUnknown(
   { row, attributes }: Resource,
   planned: Values,
   changed: string[],

@@ -57,7 +57,7 @@ const projectSchema: ContractSchema = {
   description: 'The project of the resource. The default is the project of the provider.',
 }
 
-const defined = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
+const routesOf = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
   if (typeof row.routes !== 'string') return row.routes
   const verbs: Verb[] = ['create', 'get', 'list', 'update', 'delete']
   const named = verbs.map((verb) => [verb, `${row.routes}${verb[0]!.toUpperCase()}${verb.slice(1)}`] as const)
@@ -65,7 +65,7 @@ const defined = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
 }
 
 /** Returns whether the contract contains the routes of a row. */
-export const isInContract = (row: ResourceRow): boolean => defined(row).create !== undefined
+export const isInContract = (row: ResourceRow): boolean => routesOf(row).create !== undefined
 
 export const schemaOf = (id: RouteId, part: 'body' | 'response' | 'query'): ContractSchema =>
   ((routes[id] as unknown as Record<string, ContractSchema | undefined>)[part] ?? {}) as ContractSchema
@@ -80,7 +80,7 @@ export function recordSchema(ids: Partial<Record<Verb, RouteId>>): ContractSchem
 }
 
 export function defineResource(row: ResourceRow): Resource {
-  const ids = defined(row)
+  const ids = routesOf(row)
   const create = routes[ids.create!]
   const body = schemaOf(ids.create!, 'body')
   const bodyMembers = Object.keys(membersOf(body))
@@ -124,12 +124,15 @@ function inputSchemas(
   bodyMembers: string[],
   updateForms: UpdateForm[],
 ): Record<string, ContractSchema> {
-  const ofBody = membersOf(schemaOf(ids.create!, 'body'))
-  const ofUpdate = ids.update ? membersOf(schemaOf(ids.update, 'body')) : {}
+  const bodySchemas = membersOf(schemaOf(ids.create!, 'body'))
+  const updateSchemas = ids.update ? membersOf(schemaOf(ids.update, 'body')) : {}
   const names = new Set([...bodyMembers, ...updateForms.flatMap(({ members }) => members)])
   const schemas = [...names].map((name): [string, ContractSchema] => {
-    const minimum = ofUpdate[name]?.minimum
-    return [name, { ...(ofBody[name] ?? ofUpdate[name]), ...(minimum !== undefined && { minimum }) }]
+    const minimum = updateSchemas[name]?.minimum
+    return [
+      name,
+      { ...(bodySchemas[name] ?? updateSchemas[name]), ...(minimum !== undefined && { minimum }) },
+    ]
   })
   return Object.fromEntries(schemas.filter(([name, schema]) => !row.omitted?.[name] && !isIgnored(schema)))
 }
@@ -144,7 +147,7 @@ function attributesOf(
   alwaysShown: string[],
 ): Attribute[] {
   const hasValue = new Set([...alwaysShown, ...(row.kept ?? []), ...(row.derived ?? [])])
-  const ofInputs = Object.entries(inputs).map(([name, schema]) => {
+  const inputAttributes = Object.entries(inputs).map(([name, schema]) => {
     const use = required.includes(name) ? 'required' : 'optional'
     const isComputed = use === 'optional' && hasValue.has(name)
     return inputAttribute(name, schema, { use, isComputed })
@@ -161,7 +164,7 @@ function attributesOf(
     }),
   )
   const project = inputAttribute('project_id', projectSchema, { use: 'optional', isComputed: true })
-  const all = [...ofInputs, ...outputs, ...(isInProject ? [project] : []), ...local]
+  const all = [...inputAttributes, ...outputs, ...(isInProject ? [project] : []), ...local]
   if (!all.some(({ name }) => name === 'id'))
     all.push(outputAttribute('id', { type: 'string', description: 'The id of the resource.' }))
   return all.map((attribute) => ({

@@ -1,7 +1,7 @@
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import type { Value } from '../values/types.ts'
 
-/** Returns whether two strings mean the same, even if they are written differently. */
+/** Returns whether two values mean the same, even if they are written differently. */
 type Comparison = (left: Value, right: Value) => boolean
 
 const by =

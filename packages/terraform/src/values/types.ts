@@ -22,9 +22,9 @@ export interface Attribute {
   /** The type, or the attributes of a nested object or of a list or set of objects. */
   type: ValueType | { nesting: 'single' | 'list' | 'set'; attributes: Attribute[] }
   description: string
-  /** States if a configuration must, can or cannot set it. */
+  /** Says if a configuration must set, can set or cannot set the attribute. */
   use: 'required' | 'optional' | 'output'
-  /** The provider sets it if the configuration does not. Always true for outputs. */
+  /** True if the provider sets a value when the configuration does not. Always true for outputs. */
   isComputed: boolean
   isSensitive?: boolean
 }

@@ -7,7 +7,7 @@ const columns: Column<ListItem<'adminLocationList'>>[] = [
   { name: 'engine', value: (location) => location.engine },
   { name: 'storage', value: (location) => location.storage },
   { name: 'public_ipv4', value: (location) => location.public_ipv4 },
-  { name: 'description', value: (location) => location.description, spare: 1 },
+  { name: 'description', value: (location) => location.description, hideOrder: 1 },
 ]
 
 const adminLocationList = command({

@@ -2,18 +2,18 @@ import { familyNames, type ListItem } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { ageColumn } from '../../core/resource.ts'
 import { type Column, printList } from '../../output/print.ts'
-import { likely } from '../queue/resource.ts'
+import { likelyTime } from '../queue/resource.ts'
 
 const columns: Column<ListItem<'adminCapacityRequestList'>>[] = [
   { name: 'id', value: (row) => row.id },
-  { name: 'organization', value: (row) => row.organization_id, spare: 1 },
+  { name: 'organization', value: (row) => row.organization_id, hideOrder: 1 },
   { name: 'family', value: (row) => row.family },
   { name: 'gpus', value: (row) => row.gpus_wanted, align: 'right' },
   { name: 'held', value: (row) => row.gpus_held, align: 'right' },
   { name: 'state', value: (row) => row.state, isState: true },
   { name: 'position', value: (row) => row.position ?? '', align: 'right' },
   { name: 'blocked_by', value: (row) => row.blocked_by },
-  { name: 'likely', value: likely },
+  { name: 'likely', value: likelyTime },
   ageColumn,
 ]
 

@@ -20,7 +20,9 @@ interface Candidate {
 /** How long the shell waits for lists from the service. */
 const listTimeoutMs = 2000
 
-/** `words` follow `slipway` on the command line. The last word is the one being typed, and may be empty. */
+/**
+ * `words` are the words after `slipway` on the command line. The last word is being typed, and may be empty.
+ */
 export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)

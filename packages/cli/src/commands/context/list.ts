@@ -15,7 +15,7 @@ const columns: Column<ContextRow>[] = [
   { name: 'name', value: (row) => row.name },
   { name: 'api_url', value: (row) => row.api_url },
   { name: 'as', value: (row) => row.as },
-  { name: 'project', value: (row) => row.project, spare: 1 },
+  { name: 'project', value: (row) => row.project, hideOrder: 1 },
 ]
 
 export const contextList = command({

@@ -94,7 +94,7 @@ const columns: Column<DevFault>[] = [
   { name: 'step', value: (fault) => fault.step },
   { name: 'name', value: (fault) => fault.name_pattern },
   { name: 'effect', value: (fault) => fault.effect },
-  { name: 'code', value: (fault) => fault.code, spare: 1 },
+  { name: 'code', value: (fault) => fault.code, hideOrder: 1 },
   { name: 'matched', value: (fault) => fault.matched, align: 'right' },
   { name: 'applied', value: (fault) => fault.applied, align: 'right' },
 ]

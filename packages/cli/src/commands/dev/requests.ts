@@ -5,11 +5,11 @@ import { type Column, printList } from '../../output/print.ts'
 
 const columns: Column<DevRequest>[] = [
   { name: 'position', value: (request) => request.position, align: 'right' },
-  { name: 'at', value: (request) => request.at, spare: 1 },
+  { name: 'at', value: (request) => request.at, hideOrder: 1 },
   { name: 'method', value: (request) => request.method },
   { name: 'status', value: (request) => request.status, align: 'right' },
   { name: 'route', value: (request) => request.route },
-  { name: 'path', value: (request) => request.path, spare: 2 },
+  { name: 'path', value: (request) => request.path, hideOrder: 2 },
 ]
 
 export const devRequests = command<{ after?: number }>({

@@ -15,7 +15,7 @@ export const disks: Resource<Disk> = {
     { name: 'size', value: (disk) => disk.size, align: 'right' },
     { name: 'type', value: (disk) => disk.type },
     { name: 'state', value: (disk) => disk.state, isState: true },
-    { name: 'location', value: (disk) => disk.location, spare: 2 },
+    { name: 'location', value: (disk) => disk.location, hideOrder: 2 },
     { name: 'attached_to', value: (disk) => disk.attached_to.map(({ vm_id }) => vm_id).join(',') },
     ageColumn,
     idColumn,

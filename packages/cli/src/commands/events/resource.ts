@@ -8,7 +8,7 @@ export const eventColumns: Column<Event>[] = [
   { name: 'type', value: (event) => event.type },
   { name: 'resource', value: (event) => event.resource_id },
   { name: 'resource_id', value: (event) => event.resource_id, isExtra: true },
-  { name: 'actor', value: (event) => event.actor, spare: 1 },
+  { name: 'actor', value: (event) => event.actor, hideOrder: 1 },
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
 
@@ -29,7 +29,7 @@ export function learnName(names: Map<string, string>, { resource_id, data }: Eve
 /** The event columns and the caller's address, for users who may see it. */
 export const auditColumns: Column<Event>[] = [
   ...eventColumns,
-  { name: 'client', value: (event) => event.client_address, spare: 2 },
+  { name: 'client', value: (event) => event.client_address, hideOrder: 2 },
 ]
 
 export const limitOption: OptionSpec = {
@@ -48,7 +48,7 @@ export const periodOptions: OptionSpec[] = [
 /** A limit from the command line is parsed to a number; the default is a string. */
 export type Limit = number | string
 
-/** The service's limit. */
+/** The largest page that the service returns. */
 const maxPageSize = 500
 
 /** Reads the newest events, a page at a time, up to the limit. */

@@ -1,6 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { type AnyCommand, command, type GroupSpec } from '../../core/command.ts'
-import { laidOut } from '../../output/untrusted.ts'
+import { safeText } from '../../output/untrusted.ts'
 import { vms } from '../vm/resource.ts'
 import { dstackFleet, type ExportOptions, skypilotPools, sshConfig } from './formats.ts'
 
@@ -29,7 +29,7 @@ function exportCommand(
     examples: [`slipway export ${name}`, example],
     async run(cli, options) {
       const running = await vms.list(cli)
-      cli.io.stdout.write(laidOut(write(running, options)))
+      cli.io.stdout.write(safeText(write(running, options)))
     },
   })
 }

@@ -7,7 +7,7 @@ import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
 import { templates } from '../template/resource.ts'
-import { membersOf, typeOption, type VmInput, vmOptions } from '../vm/given.ts'
+import { typeOption, type VmInput, vmFieldsOf, vmOptions } from '../vm/options.ts'
 import { groups } from './resource.ts'
 
 type Body = RouteBody<'instanceGroupCreate'>
@@ -77,7 +77,7 @@ export async function groupRequestOf(
   cli: Cli,
   { name, count, template, location, placement, onMemberLoss, ...input }: NewGroupInput,
 ): Promise<Body> {
-  const { labels, ...vm } = await membersOf(cli, input)
+  const { labels, ...vm } = await vmFieldsOf(cli, input)
   return {
     name,
     desired_count: count,

@@ -18,7 +18,7 @@ export const groups: Resource<InstanceGroup> = {
       value: (group) => `${group.running_instance_count}/${group.desired_count}`,
       align: 'right',
     },
-    { name: 'location', value: (group) => group.location, spare: 2 },
+    { name: 'location', value: (group) => group.location, hideOrder: 2 },
     ageColumn,
     idColumn,
     labelsColumn,

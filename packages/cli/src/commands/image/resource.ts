@@ -7,9 +7,9 @@ export const images: Resource<Image> = {
   example: 'ubuntu24.04-nvidia:latest',
   columns: [
     { name: 'name', value: (image) => image.name },
-    { name: 'description', value: (image) => image.description, spare: 2 },
-    { name: 'tags', value: (image) => image.tags.join(','), spare: 3 },
-    { name: 'locations', value: (image) => image.locations.join(','), spare: 1 },
+    { name: 'description', value: (image) => image.description, hideOrder: 2 },
+    { name: 'tags', value: (image) => image.tags.join(','), hideOrder: 3 },
+    { name: 'locations', value: (image) => image.locations.join(','), hideOrder: 1 },
     { name: 'size_bytes', value: (image) => image.size_bytes || '', align: 'right', isExtra: true },
     idColumn,
   ],

@@ -39,8 +39,8 @@ interface JsonSchema {
   description?: string
 }
 
-// If missing, these are taken from the current context.
-const defaulted = new Set(['project_id', 'organization_id'])
+// If these parameters are missing, the values of the current context are used.
+const paramsFromContext = new Set(['project_id', 'organization_id'])
 
 export interface ToolOptions {
   allowsWrites: boolean
@@ -81,7 +81,7 @@ function toTool(routeId: RouteId): RouteTool {
   for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
     partOf.set(name, 'params')
     properties[name] = { type: 'string', description: paramText(name) }
-    if (!defaulted.has(name)) required.push(name)
+    if (!paramsFromContext.has(name)) required.push(name)
   }
   const add = (schema: JsonSchema | undefined, where: 'query' | 'body') => {
     for (const [name, member] of Object.entries(schema?.properties ?? {})) {
@@ -124,7 +124,7 @@ function toTool(routeId: RouteId): RouteTool {
 
 function paramText(name: string): string {
   const noun = name.replace(/_id$/, '').replaceAll('_', ' ')
-  return defaulted.has(name)
+  return paramsFromContext.has(name)
     ? `Id of the ${noun}. The default is the ${noun} of the current context.`
     : `Name or id of the ${noun}.`
 }

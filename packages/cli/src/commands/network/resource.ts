@@ -10,7 +10,7 @@ export const networks: Resource<Network> = {
   columns: [
     { name: 'name', value: (network) => network.name },
     { name: 'cidr', value: (network) => network.cidr },
-    { name: 'gateway', value: (network) => network.gateway, spare: 2 },
+    { name: 'gateway', value: (network) => network.gateway, hideOrder: 2 },
     { name: 'subnets', value: (network) => network.subnets.length, align: 'right' },
     ageColumn,
     idColumn,

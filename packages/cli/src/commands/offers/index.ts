@@ -8,9 +8,9 @@ type Offer = ListItem<'offerList'>
 
 const columns: Column<Offer>[] = [
   { name: 'type', value: (offer) => offer.type },
-  { name: 'gpus', value: (offer) => `${offer.gpu_count} x ${offer.gpu_model}`, spare: 1 },
-  { name: 'cores', value: (offer) => offer.cpu_cores, align: 'right', spare: 3 },
-  { name: 'memory', value: (offer) => `${offer.memory_gb} GB`, align: 'right', spare: 2 },
+  { name: 'gpus', value: (offer) => `${offer.gpu_count} x ${offer.gpu_model}`, hideOrder: 1 },
+  { name: 'cores', value: (offer) => offer.cpu_cores, align: 'right', hideOrder: 3 },
+  { name: 'memory', value: (offer) => `${offer.memory_gb} GB`, align: 'right', hideOrder: 2 },
   { name: 'location', value: (offer) => offer.location },
   { name: 'available', value: (offer) => offer.quantity || 'no', align: 'right' },
   { name: '$/hour', value: (offer) => usd(offer.usd_per_hour), align: 'right' },

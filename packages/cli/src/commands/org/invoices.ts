@@ -9,7 +9,7 @@ const columns: Column<ListItem<'organizationInvoices'>>[] = [
   { name: 'state', value: (invoice) => invoice.state, isState: true },
   { name: 'lines', value: (invoice) => invoice.lines.length, align: 'right' },
   { name: '$', value: (invoice) => usd(invoice.usd), align: 'right' },
-  { name: 'id', value: (invoice) => invoice.id, spare: 1 },
+  { name: 'id', value: (invoice) => invoice.id, hideOrder: 1 },
 ]
 
 export const orgInvoices = command<{ ref?: string }>({

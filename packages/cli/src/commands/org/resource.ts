@@ -8,7 +8,7 @@ export const organizations: Resource<Organization> = {
   columns: [
     { name: 'name', value: (organization) => organization.name },
     { name: 'id', value: (organization) => organization.id },
-    { name: 'payment_customer_id', value: (organization) => organization.payment_customer_id, spare: 1 },
+    { name: 'payment_customer_id', value: (organization) => organization.payment_customer_id, hideOrder: 1 },
   ],
   route: 'organizationList',
   list: (cli) => cli.client.collect('organizationList', {}),

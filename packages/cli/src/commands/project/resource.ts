@@ -8,9 +8,9 @@ export const projects: Resource<Project> = {
   example: 'research',
   columns: [
     { name: 'name', value: (project) => project.name },
-    { name: 'version', value: (project) => project.version, spare: 1 },
+    { name: 'version', value: (project) => project.version, hideOrder: 1 },
     { name: 'id', value: (project) => project.id },
-    { name: 'organization_id', value: (project) => project.organization_id, spare: 2 },
+    { name: 'organization_id', value: (project) => project.organization_id, hideOrder: 2 },
     labelsColumn,
   ],
   route: 'projectList',

@@ -7,7 +7,7 @@ import { printOne } from '../../output/print.ts'
 import { groupRequestOf, type NewGroupInput, newGroupOptions } from '../group/create.ts'
 import { type NewVmInput, newVmOptions, requestOf } from '../vm/create.ts'
 import { vms } from '../vm/resource.ts'
-import { capacityRequests, likely } from './resource.ts'
+import { capacityRequests, likelyTime } from './resource.ts'
 
 interface QueueInput {
   hold?: boolean
@@ -82,7 +82,7 @@ async function send(
       ...(forMs !== undefined && { until: new Date(Date.now() + forMs).toISOString() }),
     },
   )
-  const at = likely(request)
+  const at = likelyTime(request)
   cli.note(
     `The request is at position ${request.position ?? 'over 100'} in the queue${at && `, and will probably be granted by ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
   )

@@ -4,18 +4,20 @@ import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
 export type CapacityRequest = ListItem<'capacityRequestList'>
 
 /** Returns the name of the VM or group to create, or the id of the VM to start or replace. */
-function waitsFor({ request }: CapacityRequest): string {
+function targetName({ request }: CapacityRequest): string {
   const created = (request.vm ?? request.instance_group) as { name: string } | undefined
   return created?.name ?? String(request.start_vm_id ?? request.replace_vm_id)
 }
 
 /** Formats a time for display, without seconds. */
-const minute = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
+const shortTime = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
 
 /** Returns when a request will probably be granted, and how reliable that estimate is. */
-export function likely({ estimate }: CapacityRequest): string {
+export function likelyTime({ estimate }: CapacityRequest): string {
   if (estimate.basis === 'none') return ''
-  return estimate.basis === 'expiries' ? minute(estimate.latest_at) : `about ${minute(estimate.likely_at)}`
+  return estimate.basis === 'expiries'
+    ? shortTime(estimate.latest_at)
+    : `about ${shortTime(estimate.likely_at)}`
 }
 
 export const capacityRequests: Resource<CapacityRequest> = {
@@ -23,38 +25,38 @@ export const capacityRequests: Resource<CapacityRequest> = {
   title: 'capacity request',
   example: 'train-7',
   columns: [
-    { name: 'name', value: waitsFor },
+    { name: 'name', value: targetName },
     { name: 'state', value: (request) => request.state, isState: true },
     { name: 'gpus', value: (request) => request.gpus_wanted, align: 'right' },
     { name: 'position', value: (request) => request.position ?? '', align: 'right' },
-    { name: 'likely', value: likely },
+    { name: 'likely', value: likelyTime },
     { name: 'blocked_by', value: (request) => request.blocked_by },
-    { name: 'location', value: (request) => request.location, spare: 2 },
+    { name: 'location', value: (request) => request.location, hideOrder: 2 },
     ageColumn,
     idColumn,
   ],
   fields: (request) => [
-    [request.request.instance_group ? 'group' : 'VM', waitsFor(request)],
+    [request.request.instance_group ? 'group' : 'VM', targetName(request)],
     ['state', request.state],
     ['when available', request.on_available],
     ['GPUs', `${request.gpus_held} of ${request.gpus_wanted} held`],
     ['position', String(request.position ?? '')],
     ['blocked by', request.blocked_by],
-    ['earliest', minute(request.estimate.earliest_at)],
-    ['likely', minute(request.estimate.likely_at)],
-    ['latest', minute(request.estimate.latest_at)],
+    ['earliest', shortTime(request.estimate.earliest_at)],
+    ['likely', shortTime(request.estimate.likely_at)],
+    ['latest', shortTime(request.estimate.latest_at)],
     [
       'estimates met',
-      request.estimate.hit_rate === null ? '' : `${Math.round(request.estimate.hit_rate * 100)} %`,
+      request.estimate.hit_rate === null ? '' : `${Math.round(request.estimate.hit_rate * 100)}%`,
     ],
     ['location', request.location],
-    ['held until', minute(request.held_until)],
-    ['waits until', minute(request.until)],
+    ['held until', shortTime(request.held_until)],
+    ['waits until', shortTime(request.until)],
     ['error', request.error?.message ?? ''],
     ['operation', request.operation_id],
     ['id', request.id],
   ],
   route: 'capacityRequestList',
   list: async (cli) => cli.client.collect('capacityRequestList', { project_id: await cli.project() }),
-  named: (request) => ({ id: request.id, name: waitsFor(request) }),
+  named: (request) => ({ id: request.id, name: targetName(request) }),
 }

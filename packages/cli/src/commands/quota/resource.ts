@@ -2,7 +2,7 @@ import type { OrganizationQuota } from '@slipway/sdk'
 import type { Column } from '../../output/print.ts'
 import { bar } from '../../output/text.ts'
 
-/** Also fits the quotas of a project, which are a subset. */
+/** Projects have a subset of these quotas, so the columns fit them too. */
 export const quotaColumns: Column<OrganizationQuota>[] = [
   { name: 'name', value: (quota) => quota.name },
   { name: 'used', value: (quota) => quota.used, align: 'right' },
@@ -13,5 +13,5 @@ export const quotaColumns: Column<OrganizationQuota>[] = [
 export const shareColumn: Column<OrganizationQuota> = {
   name: 'share',
   value: ({ max, available }) => bar(max > 0 ? (max - available) / max : 0, 20) || ' ',
-  spare: 1,
+  hideOrder: 1,
 }

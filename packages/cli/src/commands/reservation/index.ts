@@ -18,7 +18,7 @@ const reservationUse = command<{ ref: string; vm: string }>({
     const reservation_id = await idOf(cli, reservations, ref)
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, vm) }
     const { operation } = await cli.client.vmUpdate(target, { action: 'RESERVE', reservation_id })
-    await follow(cli, `Reserving ${vm}`, operation, {})
+    await follow(cli, `Moving ${vm} into the reservation`, operation, {})
   },
 })
 
@@ -31,7 +31,7 @@ const reservationLeave = command<{ vm: string }>({
   async run(cli, { vm }) {
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, vm) }
     const { operation } = await cli.client.vmUpdate(target, { action: 'UNRESERVE' })
-    await follow(cli, `Unreserving ${vm}`, operation, {})
+    await follow(cli, `Moving ${vm} out of its reservation`, operation, {})
   },
 })
 

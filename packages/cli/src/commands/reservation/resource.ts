@@ -11,7 +11,7 @@ export const reservationColumns: Column<Reservation>[] = [
   { name: 'gpus', value: (reservation) => reservation.quantity, align: 'right' },
   { name: 'delivered', value: (reservation) => reservation.delivered_quantity, align: 'right' },
   { name: 'used', value: (reservation) => reservation.used_quantity, align: 'right' },
-  { name: 'start', value: (reservation) => day(reservation.contract_start_date), spare: 1 },
+  { name: 'start', value: (reservation) => day(reservation.contract_start_date), hideOrder: 1 },
   { name: 'end', value: (reservation) => day(reservation.contract_end_date) },
   { name: 'price', value: (reservation) => reservation.price, align: 'right' },
   idColumn,

@@ -3,7 +3,7 @@ import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
-/** The stored size, which is billed. It is 0 while the copy is being created. */
+/** Formats the stored size, which is billed. It is 0 while the copy is being created. */
 export const storedText = (bytes: number) => (bytes === 0 ? '-' : `${(bytes / 1024 ** 3).toFixed(2)} GiB`)
 
 export const snapshots: Resource<Snapshot> = {
@@ -15,8 +15,8 @@ export const snapshots: Resource<Snapshot> = {
     { name: 'size', value: (snapshot) => snapshot.size, align: 'right' },
     { name: 'stored', value: (snapshot) => storedText(snapshot.stored_bytes), align: 'right' },
     { name: 'state', value: (snapshot) => snapshot.state, isState: true },
-    { name: 'consistency', value: (snapshot) => snapshot.consistency, spare: 1 },
-    { name: 'location', value: (snapshot) => snapshot.location, spare: 2 },
+    { name: 'consistency', value: (snapshot) => snapshot.consistency, hideOrder: 1 },
+    { name: 'location', value: (snapshot) => snapshot.location, hideOrder: 2 },
     ageColumn,
     idColumn,
     labelsColumn,

@@ -7,7 +7,7 @@ export const sshKeys: Resource<ListItem<'sshKeyList'>> = {
   example: 'laptop',
   columns: [
     { name: 'name', value: (key) => key.name },
-    { name: 'type', value: (key) => key.type, spare: 2 },
+    { name: 'type', value: (key) => key.type, hideOrder: 2 },
     { name: 'fingerprint', value: (key) => key.fingerprint },
     ageColumn,
     idColumn,

@@ -2,7 +2,7 @@ import { placementPolicies } from '@slipway/contract/states'
 import type { RouteBody } from '@slipway/sdk'
 import { command, oneOf } from '../../core/command.ts'
 import { printOne } from '../../output/print.ts'
-import { membersOf, typeOption, type VmInput, vmOptions } from '../vm/given.ts'
+import { typeOption, type VmInput, vmFieldsOf, vmOptions } from '../vm/options.ts'
 import { templates } from './resource.ts'
 
 interface TemplateCreateInput extends VmInput {
@@ -41,7 +41,7 @@ export const templateCreate = command<TemplateCreateInput>({
       ...(newVersion && { new_version: true }),
       ...(location && { location }),
       ...(placement && { placement_policy: placement }),
-      ...(await membersOf(cli, input)),
+      ...(await vmFieldsOf(cli, input)),
     }
     const template = await cli.client.instanceTemplateCreate({ project_id: await cli.project() }, body)
     await printOne(cli, template, templates.fields)

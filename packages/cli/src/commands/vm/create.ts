@@ -10,7 +10,7 @@ import { usd } from '../../output/text.ts'
 import { addresses } from '../address/resource.ts'
 import { templates } from '../template/resource.ts'
 import { anyLocation, completeDraft } from './create-questions.ts'
-import { membersOf, typeOption, type VmInput, vmOptions } from './given.ts'
+import { typeOption, type VmInput, vmFieldsOf, vmOptions } from './options.ts'
 import { howToConnect } from './ssh-destination.ts'
 
 export interface NewVmInput extends VmInput {
@@ -112,22 +112,22 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
 /** Builds the request from the options. Missing values come from a template or from questions. */
 export async function requestOf(cli: Cli, input: NewVmInput, location: string | undefined) {
   const { template, name, address } = input
-  const members = {
-    ...(await membersOf(cli, input)),
+  const fields = {
+    ...(await vmFieldsOf(cli, input)),
     ...(address && { public_address_id: await idOf(cli, addresses, address) }),
   }
-  if (template === undefined) return completeDraft(cli, { ...unanswered, ...members, name, location })
+  if (template === undefined) return completeDraft(cli, { ...emptyDraft, ...fields, name, location })
   const instance_template_id = await idOf(cli, templates, template)
   const request: VmCreate = {
     name: name ?? `${template}-${Math.random().toString(36).slice(2, 6)}`,
     instance_template_id,
-    ...members,
+    ...fields,
     ...(location && { location }),
   }
   return { request, wasAsked: false }
 }
 
-const unanswered = { type: undefined, image: undefined, ssh_public_key: undefined }
+const emptyDraft = { type: undefined, image: undefined, ssh_public_key: undefined }
 
 /** Describes a request in a few words. */
 const summaryOf = ({ type, location }: VmCreate) =>

@@ -12,7 +12,7 @@ const columns: Column<HealthReason>[] = [
   { name: 'source', value: ({ source }) => source },
   { name: 'action', value: ({ action }) => action },
   { name: 'at', value: ({ at }) => at },
-  { name: 'message', value: ({ message }) => message, spare: 1 },
+  { name: 'message', value: ({ message }) => message, hideOrder: 1 },
 ]
 
 const members: (keyof HealthReason)[] = ['gpu_index', 'code', 'source', 'action', 'at', 'message']

@@ -3,7 +3,7 @@ import { isApiError } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import { command } from '../../core/command.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
-import { logText } from '../../output/untrusted.ts'
+import { safeLogText } from '../../output/untrusted.ts'
 import { vms } from './resource.ts'
 
 export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw?: boolean }>({
@@ -26,9 +26,9 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
       const text = held + content
       held = !raw && text.endsWith('\r') ? '\r' : ''
       const whole = text.slice(0, text.length - held.length)
-      cli.io.stdout.write(raw ? whole : logText(whole))
+      cli.io.stdout.write(raw ? whole : safeLogText(whole))
     }
-    cli.io.stdout.write(logText(held))
+    cli.io.stdout.write(safeLogText(held))
   },
 })
 

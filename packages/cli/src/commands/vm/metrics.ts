@@ -17,13 +17,13 @@ const columns: Column<MetricSeries>[] = [
     name: 'lowest',
     value: (series) => formatted(valuesOf(series).toSorted((a, b) => a - b)[0]),
     align: 'right',
-    spare: 2,
+    hideOrder: 2,
   },
   {
     name: 'highest',
     value: (series) => formatted(valuesOf(series).toSorted((a, b) => b - a)[0]),
     align: 'right',
-    spare: 1,
+    hideOrder: 1,
   },
   { name: 'unit', value: ({ unit }) => unit },
 ]

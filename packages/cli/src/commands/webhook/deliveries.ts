@@ -8,11 +8,11 @@ import { webhooks, webhookTarget } from './resource.ts'
 const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
   { name: 'id', value: (delivery) => delivery.id },
   { name: 'event', value: (delivery) => delivery.event_type },
-  { name: 'resource', value: (delivery) => delivery.resource_name || delivery.resource_id, spare: 2 },
+  { name: 'resource', value: (delivery) => delivery.resource_name || delivery.resource_id, hideOrder: 2 },
   { name: 'state', value: (delivery) => delivery.state, isState: true },
   { name: 'attempts', value: (delivery) => delivery.attempts, align: 'right' },
   { name: 'status', value: (delivery) => delivery.response_status || delivery.error },
-  { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', spare: 1 },
+  { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', hideOrder: 1 },
 ]
 
 export const webhookDeliveries = command<{ ref: string }>({

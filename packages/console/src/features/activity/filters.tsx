@@ -29,7 +29,9 @@ export const StateFilter = ({ value, onChange }: FilterProps) => (
   />
 )
 
-/** The results of operations are events of their resources, so the kind `operation` has no events of its own. */
+/**
+ * The results of operations are events of their resources, so the kind `operation` has no events of its own.
+ */
 const wholeKinds = projectEventKinds.map(({ kind }) => kind).filter((kind) => kind !== 'operation')
 
 /** One type such as `vm.crashed`, or all events of a kind of resources such as `vm.*`. */
@@ -45,11 +47,11 @@ export const TypeFilter = ({ value, onChange }: FilterProps) => {
       choices={[
         { value: '', label: 'Any event' },
         ...(isKnown ? [] : [{ value, label: eventTypeText(value) }]),
-        ...projectEventKinds.flatMap(({ kind, words, types }) => [
+        ...projectEventKinds.flatMap(({ kind, text, types }) => [
           ...(wholeKinds.includes(kind)
-            ? [{ value: `${kind}.*`, label: `All ${resourceText(kind)} events`, group: words }]
+            ? [{ value: `${kind}.*`, label: `All ${resourceText(kind)} events`, group: text }]
             : []),
-          ...types.map((type) => ({ value: type, label: eventTypeText(type), group: words })),
+          ...types.map((type) => ({ value: type, label: eventTypeText(type), group: text })),
         ]),
       ]}
     />
@@ -131,11 +133,11 @@ function midnight(day: string, days: number): string {
 const searchPauseMs = 250
 
 /** Returns the text after typing has paused, so that not every key sends a request. */
-export function useSettledText(text: string): string {
-  const [settled, setSettled] = useState(text)
+export function useDebouncedText(text: string): string {
+  const [debounced, setDebounced] = useState(text)
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), searchPauseMs)
+    const timer = setTimeout(() => setDebounced(text), searchPauseMs)
     return () => clearTimeout(timer)
   }, [text])
-  return settled
+  return debounced
 }

@@ -76,7 +76,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
             <EventRows
               rows={rows}
               actors={actors}
-              isOfFleet
+              isFleet
               // All events of a resource have the same tenant, which its page already shows.
               tenantOf={resource ? undefined : tenantOf}
               names={names}

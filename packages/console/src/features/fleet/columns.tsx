@@ -23,7 +23,7 @@ export const countColumn = <Row,>(
 })
 
 /** A bar that shows a share from 0 to 1, with text. */
-export function ShareBar({ value, tone, words }: { value: number; tone: 'amber' | 'green'; words: string }) {
+export function ShareBar({ value, tone, text }: { value: number; tone: 'amber' | 'green'; text: string }) {
   return (
     <span className="flex items-center gap-2 max-md:justify-end">
       <span className="h-1.5 w-20 overflow-hidden rounded-full bg-sunken">
@@ -32,7 +32,7 @@ export function ShareBar({ value, tone, words }: { value: number; tone: 'amber' 
           style={{ width: `${Math.min(1, value) * 100}%` }}
         />
       </span>
-      <span className="figures text-sm whitespace-nowrap text-ink-muted">{words}</span>
+      <span className="figures text-sm whitespace-nowrap text-ink-muted">{text}</span>
     </span>
   )
 }

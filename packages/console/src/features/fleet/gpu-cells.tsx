@@ -1,7 +1,7 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
-import { isOpen, stateWord } from '../../lib/states.ts'
+import { acceptsVms, stateWord } from '../../lib/states.ts'
 
 /** An unused GPU is `unavailable` if its host accepts no VMs. */
 type CellState = Gpu['state'] | 'unavailable'
@@ -34,7 +34,7 @@ export function GpuCells({ host, isDense = false }: { host: Host; isDense?: bool
                 gpu={gpu}
                 host={host.name}
                 isDense={isDense}
-                state={gpu.state === 'free' && !isOpen(host) ? 'unavailable' : gpu.state}
+                state={gpu.state === 'free' && !acceptsVms(host) ? 'unavailable' : gpu.state}
                 vm={vms.find(({ id }) => id === gpu.vm_id)}
               />
             ))}

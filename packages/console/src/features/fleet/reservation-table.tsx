@@ -34,7 +34,7 @@ export function ReservationTable({
         <ShareBar
           value={row.delivered_quantity / row.quantity}
           tone={row.state === 'late' ? 'amber' : 'green'}
-          words={`${row.delivered_quantity} of ${row.quantity}`}
+          text={`${row.delivered_quantity} of ${row.quantity}`}
         />
       ),
     },

@@ -64,7 +64,7 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
 interface Change {
   title: string
   action: string
-  words: string
+  text: string
   done: string
   cli: string
   curl: [method: string, path: string, body?: object]
@@ -75,8 +75,7 @@ const changes: Record<Question, Change> = {
   suspend: {
     title: 'Suspend',
     action: 'Suspend user',
-    words:
-      'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
+    text: 'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
     done: 'Suspended',
     cli: 'suspend',
     curl: ['PATCH', '', { suspended: true }],
@@ -85,8 +84,7 @@ const changes: Record<Question, Change> = {
   totp: {
     title: 'Remove two-factor authentication for',
     action: 'Remove two-factor',
-    words:
-      'All sessions of the user will end. The user can then sign in with only the password. Make sure that the request comes from the user.',
+    text: 'All sessions of the user will end. The user can then sign in with only the password. Make sure that the request comes from the user.',
     done: 'Removed two-factor authentication for',
     cli: 'remove-totp',
     curl: ['DELETE', '/totp'],
@@ -95,7 +93,7 @@ const changes: Record<Question, Change> = {
   operator: {
     title: 'Remove operator access from',
     action: 'Remove operator access',
-    words: 'The operator keys that this user created will be revoked. Memberships will be kept.',
+    text: 'The operator keys that this user created will be revoked. Memberships will be kept.',
     done: 'Removed operator access from',
     cli: 'unmark',
     curl: ['PATCH', '', { is_operator: false }],
@@ -112,7 +110,7 @@ function UserQuestion({
   what: Question
   onClose: () => void
 }) {
-  const { title, action, words, done, cli, curl, run } = changes[what]
+  const { title, action, text, done, cli, curl, run } = changes[what]
   const act = useAction({
     run: () => run(user.id),
     done: () => `${done} ${user.email}`,
@@ -132,7 +130,7 @@ function UserQuestion({
         curl: curlCommand(method, `/v0.1/admin/users/${user.id}${path}`, body),
       }}
     >
-      <p>{words}</p>
+      <p>{text}</p>
     </Confirm>
   )
 }

@@ -10,10 +10,10 @@ import { useSignInFields } from './sign-in-fields.tsx'
 
 /** Covers the page when the session has ended. The page below keeps its state but is not visible. */
 export function SignInAgain() {
-  const [isOver, setOver] = useState(false)
-  useEffect(() => session.onEnd((how) => setOver(how === 'over')), [])
+  const [hasExpired, setExpired] = useState(false)
+  useEffect(() => session.onEnd((how) => setExpired(how === 'expired')), [])
   return (
-    <Dialog.Root open={isOver} disablePointerDismissal>
+    <Dialog.Root open={hasExpired} disablePointerDismissal>
       <Dialog.Portal>
         <Dialog.Backdrop className="fixed inset-0 z-60 bg-canvas" />
         <Dialog.Viewport className="fixed inset-0 z-70 flex items-start justify-center overflow-y-auto p-4 pt-[16vh]">
@@ -22,7 +22,7 @@ export function SignInAgain() {
             className="w-full max-w-sm rounded-md border border-line-strong bg-surface p-6 shadow-float"
           >
             <Dialog.Title className="text-lg font-semibold">Your session has ended</Dialog.Title>
-            <Form onDone={() => setOver(false)} />
+            <Form onDone={() => setExpired(false)} />
           </Dialog.Popup>
         </Dialog.Viewport>
       </Dialog.Portal>

@@ -2,7 +2,10 @@ import { isApiError } from '@slipway/sdk'
 import { useState } from 'react'
 import { TextField } from '../../ui/field.tsx'
 
-/** Returns the fields of a sign-in form. The field for the authentication code appears when the service requires one. */
+/**
+ * Returns the fields of a sign-in form. The field for the authentication code appears when the service
+ * requires one.
+ */
 export function useSignInFields(error: Error | null, knownEmail = '') {
   const [email, setEmail] = useState(knownEmail)
   const [password, setPassword] = useState('')

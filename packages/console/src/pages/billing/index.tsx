@@ -121,7 +121,7 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
                 by="product"
                 month={month}
                 days={daysIn(month)}
-                open={null}
+                unitemized={null}
                 isItemizedInTable
                 forecastUsd={null}
                 budgetUsd={null}

@@ -69,7 +69,7 @@ export function Disks() {
           title={disk.description || disk.id}
         >
           {disk.name}
-          <ProtectedMark of={disk} />
+          <ProtectedMark resource={disk} />
         </span>
       ),
     },
@@ -265,7 +265,12 @@ export function Disks() {
         <DetachFromVm projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
       )}
       {open?.what === 'edit' && open.disk && (
-        <AnnotationDialog of={open.disk} kind="disk" projectId={projectId} onClose={() => setOpen(null)} />
+        <AnnotationDialog
+          resource={open.disk}
+          kind="disk"
+          projectId={projectId}
+          onClose={() => setOpen(null)}
+        />
       )}
       {open?.what === 'grow' && open.disk && (
         <GrowDialog projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />

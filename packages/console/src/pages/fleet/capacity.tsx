@@ -8,7 +8,7 @@ import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { percent } from '../../lib/format.ts'
-import { isOpen } from '../../lib/states.ts'
+import { acceptsVms } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
@@ -57,7 +57,7 @@ export function Capacity() {
       isFoldable: true,
       cell: (row) => {
         const share = scatteredShare(hosts.data ?? [], row)
-        return <ShareBar value={share} tone="amber" words={percent(share)} />
+        return <ShareBar value={share} tone="amber" text={percent(share)} />
       },
     },
   ]
@@ -140,7 +140,7 @@ interface HostSize {
 /** Groups the hosts that accept VMs by model, location and number of GPUs. */
 function hostSizes(hosts: Host[]): HostSize[] {
   const sizes = new Map<string, HostSize>()
-  for (const host of hosts.filter(isOpen)) {
+  for (const host of hosts.filter(acceptsVms)) {
     const model = host.gpus[0]?.model
     if (!model) continue
     const { location } = host
@@ -162,7 +162,7 @@ const freeOn = (hosts: Host[]) =>
 function scatteredShare(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>
-      host.location === location && isOpen(host) && familyOfModel(host.gpus[0]?.model ?? '') === family,
+      host.location === location && acceptsVms(host) && familyOfModel(host.gpus[0]?.model ?? '') === family,
   )
   const free = freeOn(open)
   return free === 0 ? 0 : freeOn(open.filter((host) => !isUnused(host))) / free

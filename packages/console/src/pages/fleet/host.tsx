@@ -13,7 +13,7 @@ import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../features/health/gpu-state.tsx'
 import { plural, shortId } from '../../lib/format.ts'
 import { shownForOperator } from '../../lib/shell.ts'
-import { hostState, isOpen } from '../../lib/states.ts'
+import { acceptsVms, hostState } from '../../lib/states.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
@@ -57,7 +57,7 @@ export function HostPage() {
       <Facts
         items={[
           ['GPUs', gpuText(host.data)],
-          ['New VMs', isOpen(host.data) ? 'accepted' : 'not accepted'],
+          ['New VMs', acceptsVms(host.data) ? 'accepted' : 'not accepted'],
           ['Last report', <Ago key="report" iso={last_report_at} />],
           ...forgottenFact(forgotten_at),
           ['Engine', engine],
@@ -79,7 +79,7 @@ export function HostPage() {
 /** Unused GPUs count as unavailable, not free, if the host accepts no VMs. */
 function gpuText(host: Host): string {
   const unused = host.gpus.filter((gpu) => gpu.state === 'free').length
-  return isOpen(host)
+  return acceptsVms(host)
     ? `${unused} of ${host.gpus.length} free`
     : `0 of ${host.gpus.length} free, ${unused} unavailable`
 }
@@ -170,11 +170,11 @@ function HostActions({ host }: { host: Host }) {
   const { vms } = host
   const reasons = whyNot(host)
   // Uncordoning a host also ends its drain.
-  const isOpenForVms = host.schedulable && !isLeaving(host)
+  const isSchedulable = host.schedulable && !isLeaving(host)
   return (
     <>
-      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpenForVms)}>
-        {isOpenForVms ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Uncordon'}
+      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isSchedulable)}>
+        {isSchedulable ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Uncordon'}
       </Button>
       <Button reason={reasons.drain} onClick={() => setAsked('drain')}>
         Drain

@@ -17,17 +17,17 @@ interface Product {
   unit: Price['unit']
 }
 
-const groups: { title: string; words: string; products: Product[] }[] = [
+const groups: { title: string; text: string; products: Product[] }[] = [
   ...familyNames.map((family) => ({
     title: families[family].model,
-    words: 'per VM-hour',
+    text: 'per VM-hour',
     products: vmTypes
       .filter((type) => type.family === family)
       .map(({ name }) => ({ name, unit: 'vm_hour' as const })),
   })),
   {
     title: 'Disks',
-    words: 'per GiB-hour',
+    text: 'per GiB-hour',
     products: diskTypes.map((name) => ({ name, unit: 'gb_hour' as const })),
   },
 ]
@@ -71,17 +71,17 @@ export function Prices() {
       <Loaded query={prices} rows={12}>
         {(_data) => (
           <div className="grid items-start gap-4 lg:grid-cols-2">
-            {groups.map(({ title, words, products }) => (
+            {groups.map(({ title, text, products }) => (
               <section key={title} aria-label={title} className="card">
                 <h2 className="flex items-baseline justify-between border-b border-line px-4 py-2 font-semibold">
-                  {title} <span className="text-sm font-normal text-ink-muted">USD {words}</span>
+                  {title} <span className="text-sm font-normal text-ink-muted">USD {text}</span>
                 </h2>
                 <div className="py-1.5">
                   {products.map(({ name }) => (
                     <div key={name} className="flex h-10 items-center justify-between gap-3 px-4">
                       <span className="whitespace-nowrap">{name}</span>
                       <input
-                        aria-label={`Price of ${name}, USD ${words}`}
+                        aria-label={`Price of ${name}, USD ${text}`}
                         inputMode="decimal"
                         placeholder="not set"
                         value={values[name] ?? shown(priceOf(name))}

@@ -49,7 +49,7 @@ export function FleetVms() {
     placeholderData: keepPreviousData,
   })
   const shown = useMemo(() => vms.data?.pages.flatMap(({ items }) => items) ?? [], [vms.data])
-  const found = useFound(q, shown, vms.hasNextPage)
+  const found = useSearchResults(q, shown, vms.hasNextPage)
   const rows = useMemo(
     () =>
       [...shown, ...found].filter(
@@ -123,7 +123,7 @@ export function FleetVms() {
 }
 
 /** Finds VMs that the page has not loaded, by name, ID or address. */
-function useFound(q: string, shown: Row[], isMore: boolean): Row[] {
+function useSearchResults(q: string, shown: Row[], isMore: boolean): Row[] {
   const results = useQuery({
     ...read('adminSearch', { query: { q } }),
     enabled: isMore && q.length >= 2,

@@ -35,7 +35,7 @@ export function GroupPage() {
             Show all groups
           </Link>
         </p>
-        <LatestOperation projectId={projectId} resourceId={groupId} isKept />
+        <LatestOperation projectId={projectId} resourceId={groupId} isAlwaysShown />
         <Section title="Events">
           <EventTable projectId={projectId} resourceId={groupId} limit={20} />
         </Section>
@@ -68,12 +68,12 @@ function ExistingGroup({ group, trail }: { group: InstanceGroup; trail: [string,
       aside={
         <>
           <StateBadge state={groupState(group)} since={group.updated_at} />
-          <EditButton of={group} kind="group" whyNot={whyNot} />
+          <EditButton resource={group} kind="group" whyNot={whyNot} />
         </>
       }
       actions={<GroupActions group={group} vms={members} />}
     >
-      <Annotations of={group} />
+      <Annotations resource={group} />
       <LatestOperation projectId={group.project_id} resourceId={group.id} />
       <Members group={group} vms={members} />
       <Facts

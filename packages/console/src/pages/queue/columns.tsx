@@ -90,7 +90,7 @@ function Estimate({ request }: { request: CapacityRequest }) {
     return (
       <span
         className="text-amber-text"
-        title="The request keeps its place in the queue. Other requests can be served first."
+        title="The request keeps its position in the queue. Other requests can be served first."
       >
         {blockedText[blocked_by] ?? blocked_by}
       </span>

@@ -160,7 +160,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           dismiss="Keep request"
           {...submitProps(cancel, cancelling, () => setCancelling(null))}
         >
-          <p>The request will lose its place in the queue.</p>
+          <p>The request will lose its position in the queue.</p>
         </Confirm>
       )}
     </>

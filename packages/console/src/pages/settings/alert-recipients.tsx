@@ -13,7 +13,9 @@ import { Section } from '../../ui/page.tsx'
 
 const maxRecipients = 10
 
-/** Addresses that get alerts by e-mail in addition to owners and admins. Only admins and owners can read them. */
+/**
+ * Addresses that get alerts by e-mail in addition to owners and admins. Only admins and owners can read them.
+ */
 export function AlertRecipients({ organizationId }: { organizationId: string }) {
   const role = useRole(organizationId)
   const mayRead = role === 'admin' || role === 'owner'

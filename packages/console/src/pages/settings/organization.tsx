@@ -61,7 +61,9 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
   )
 }
 
-/** Events about members, billing, keys and failed sign-ins, with source addresses. Only for admins and owners. */
+/**
+ * Events about members, billing, keys and failed sign-ins, with source addresses. Only for admins and owners.
+ */
 function Events({ organizationId }: { organizationId: string }) {
   const role = useRole(organizationId)
   const actors = useActorNames(useProject())

@@ -25,7 +25,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
     cell: (copy) => (
       <span className="font-medium" title={copy.description || copy.id}>
         {copy.name}
-        <ProtectedMark of={copy} />
+        <ProtectedMark resource={copy} />
       </span>
     ),
   },

@@ -92,7 +92,7 @@ export function CustomImages() {
       </Loaded>
       {open?.what === 'create' && <CreateImage projectId={projectId} onClose={close} />}
       {open?.what === 'edit' && open.image && (
-        <AnnotationDialog of={open.image} kind="image" projectId={projectId} onClose={close} />
+        <AnnotationDialog resource={open.image} kind="image" projectId={projectId} onClose={close} />
       )}
       {open?.what === 'delete' && open.image && (
         <DeleteImage projectId={projectId} image={open.image} onClose={close} />

@@ -101,7 +101,7 @@ export function Snapshots() {
         <RestoreSnapshot projectId={projectId} snapshot={open.snapshot} onClose={close} />
       )}
       {open?.what === 'edit' && open.snapshot && (
-        <AnnotationDialog of={open.snapshot} kind="snapshot" projectId={projectId} onClose={close} />
+        <AnnotationDialog resource={open.snapshot} kind="snapshot" projectId={projectId} onClose={close} />
       )}
       {open?.what === 'delete' && open.snapshot && (
         <DeleteSnapshot projectId={projectId} snapshot={open.snapshot} onClose={close} />

@@ -4,7 +4,7 @@ import uPlot from 'uplot'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { drawPlot, seriesColour, themeColour } from '../../ui/plot.ts'
+import { drawPlot, seriesColor, themeColor } from '../../ui/plot.ts'
 import { unitemizedSums } from './grouping.ts'
 import {
   budgetLine,
@@ -22,7 +22,7 @@ interface ChartProps {
   month: string
   days: number
   /** The days that are not itemized yet; null for past months. */
-  open: UnitemizedDays | null
+  unitemized: UnitemizedDays | null
   /** True if the table below the chart already itemizes these days. */
   isItemizedInTable: boolean
   /** The forecast of the current month, drawn as outlined bars for today and the following days. */
@@ -33,14 +33,17 @@ interface ChartProps {
 
 const heightPx = 240
 
-/** Draws a stacked bar for each day, and the forecast as an outline. The text above describes the day under the pointer. */
+/**
+ * Draws a stacked bar for each day, and the forecast as an outline. The text above describes the day under
+ * the pointer.
+ */
 export default function Chart({
   items,
   groupOf,
   by,
   month,
   days,
-  open,
+  unitemized,
   isItemizedInTable,
   forecastUsd,
   budgetUsd,
@@ -49,8 +52,11 @@ export default function Chart({
   const isDark = useTheme() === 'dark'
   const [day, setDay] = useState<number | null>(null)
   const { groups, stacks, totals } = useMemo(() => stackByDay(items, groupOf, days), [items, groupOf, days])
-  const forecast = useMemo(() => forecastBars(totals, open, forecastUsd), [totals, open, forecastUsd])
-  const plain = useMemo(() => unitemizedBars(days, open), [days, open])
+  const forecast = useMemo(
+    () => forecastBars(totals, unitemized, forecastUsd),
+    [totals, unitemized, forecastUsd],
+  )
+  const plain = useMemo(() => unitemizedBars(days, unitemized), [days, unitemized])
   const budget = useMemo(
     () => budgetLine(budgetUsd, days, [...totals, ...plain, ...forecast]),
     [budgetUsd, days, totals, plain, forecast],
@@ -63,7 +69,7 @@ export default function Chart({
   useEffect(() => {
     const element = frame.current
     if (!element) return
-    const faint = { stroke: themeColour('line-strong'), fill: themeColour('sunken') }
+    const faint = { stroke: themeColor('line-strong'), fill: themeColor('sunken') }
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const top = ticks.at(-1)!
     // Draw at least two pixels, so that the first cents of a day are visible.
@@ -86,14 +92,14 @@ export default function Chart({
         series: [
           {},
           { paths: bars, ...faint, width: 1, points: { show: false } },
-          { paths: bars, fill: themeColour('ink-muted'), width: 0, points: { show: false } },
+          { paths: bars, fill: themeColor('ink-muted'), width: 0, points: { show: false } },
           ...layers.map(({ index }) => ({
             paths: bars,
-            fill: seriesColour(index, isDark),
+            fill: seriesColor(index, isDark),
             width: 0,
             points: { show: false },
           })),
-          { stroke: themeColour('amber'), width: 2, dash: [6, 4], points: { show: false } },
+          { stroke: themeColor('amber'), width: 2, dash: [6, 4], points: { show: false } },
         ],
       },
       [
@@ -108,23 +114,23 @@ export default function Chart({
 
   const all = totals.reduce((sum, value) => sum + value, 0)
   const title = `Daily cost in ${monthText(month)} by ${by}`
-  const words =
+  const text =
     groups.length === 0
       ? `No usage in ${monthText(month)} yet`
       : `${title}: ${usd(all)} in total, highest on day ${totals.indexOf(Math.max(...totals)) + 1}`
   return (
     <figure>
       <p className="figures mb-2 truncate text-sm text-ink-muted">
-        {day === null ? title : readOut({ day, month, totals, plain, forecast, today: open?.today })}
+        {day === null ? title : readOut({ day, month, totals, plain, forecast, today: unitemized?.today })}
       </p>
       {/* The plot is resized after the page, so hide its overflow in between. */}
-      <div ref={frame} role="img" aria-label={words} className="h-60 overflow-hidden" />
+      <div ref={frame} role="img" aria-label={text} className="h-60 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
           <span key={group} className="inline-flex min-w-0 items-center gap-1.5">
             <span
               className="size-2.5 shrink-0 rounded-[2px]"
-              style={{ background: seriesColour(index, isDark) }}
+              style={{ background: seriesColor(index, isDark) }}
             />
             <span className="min-w-0 break-all">{group}</span>
             {day !== null && (
@@ -132,13 +138,13 @@ export default function Chart({
             )}
           </span>
         ))}
-        {open && (
+        {unitemized && (
           <span className="inline-flex items-baseline gap-1.5">
             <span className="size-2.5 shrink-0 rounded-[2px] bg-ink-muted" />
             <span>
-              {unitemizedSums(month, open).map(({ words, usd }) => (
-                <Fragment key={words}>
-                  {words} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
+              {unitemizedSums(month, unitemized).map(({ text, usd }) => (
+                <Fragment key={text}>
+                  {text} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
                 </Fragment>
               ))}
               {isItemizedInTable ? 'shown as one bar' : 'not yet itemized'}
@@ -176,10 +182,10 @@ interface ReadOut {
 
 function readOut({ day, month, totals, plain, forecast, today }: ReadOut): string {
   const date = `${month}-${String(day + 1).padStart(2, '0')} UTC`
-  const open = plain[day] ?? null
+  const unitemized = plain[day] ?? null
   const expected = forecast[day] ?? null
-  if (open !== null && day + 1 === today)
-    return `${date}: ${money(open)} so far, forecast ${money(expected ?? open)}`
-  if (open !== null) return `${date}: about ${money(open)}, not yet itemized`
+  if (unitemized !== null && day + 1 === today)
+    return `${date}: ${money(unitemized)} so far, forecast ${money(expected ?? unitemized)}`
+  if (unitemized !== null) return `${date}: about ${money(unitemized)}, not yet itemized`
   return `${date}: ${expected === null ? money(totals[day] ?? 0) : `forecast ${money(expected)}`}`
 }

@@ -65,12 +65,12 @@ export const sumUsd = (items: UsageItem[]): number =>
   items.reduce((total, item) => total + (item.usd ?? 0), 0)
 
 /** Returns the sums of the days that are not itemized, with their titles. */
-export function unitemizedSums(month: string, open: UnitemizedDays): { words: string; usd: number }[] {
-  const { itemizedDays, laterUsd, today, todayUsd } = open
+export function unitemizedSums(month: string, unitemized: UnitemizedDays): { text: string; usd: number }[] {
+  const { itemizedDays, laterUsd, today, todayUsd } = unitemized
   const hasLaterDays = laterUsd >= 0.005 && itemizedDays < today - 1
   return [
-    ...(hasLaterDays ? [{ words: daysText(month, itemizedDays + 1, today - 1), usd: laterUsd }] : []),
-    { words: 'Today so far', usd: todayUsd },
+    ...(hasLaterDays ? [{ text: daysText(month, itemizedDays + 1, today - 1), usd: laterUsd }] : []),
+    { text: 'Today so far', usd: todayUsd },
   ]
 }
 
@@ -78,20 +78,22 @@ interface Sums {
   month: string
   usd: number
   usdBefore: number
-  open: UnitemizedDays | null
+  unitemized: UnitemizedDays | null
 }
 
 /** Returns the sums below the groups. The last one equals the amount at the top of the page. */
-export function sumsOf({ month, usd, usdBefore, open }: Sums): UsageRow[] {
-  if (!open) return [{ key: 'Total', usd, usdBefore }]
-  const rest = unitemizedSums(month, open).map(({ words, usd }) => ({
-    key: `${words}, not yet itemized`,
+export function sumsOf({ month, usd, usdBefore, unitemized }: Sums): UsageRow[] {
+  if (!unitemized) return [{ key: 'Total', usd, usdBefore }]
+  const rest = unitemizedSums(month, unitemized).map(({ text, usd }) => ({
+    key: `${text}, not yet itemized`,
     usd,
     usdBefore: null,
   }))
   const all = rest.reduce((sum, each) => sum + each.usd, usd)
   return [
-    ...(open.itemizedDays > 0 ? [{ key: daysText(month, 1, open.itemizedDays), usd, usdBefore }] : []),
+    ...(unitemized.itemizedDays > 0
+      ? [{ key: daysText(month, 1, unitemized.itemizedDays), usd, usdBefore }]
+      : []),
     ...rest,
     { key: `${monthText(month)} so far`, usd: all, usdBefore: null },
   ]

@@ -76,7 +76,7 @@ export function Usage() {
   const beforeUsd = sumUsd(before)
   const current = costs.data?.as_of.startsWith(month) ? costs.data : undefined
   const soFarUsd = isCurrent ? current?.month_to_date_usd : itemizedUsd
-  const open = useMemo(
+  const unitemized = useMemo(
     () =>
       current
         ? {
@@ -94,7 +94,7 @@ export function Usage() {
   }, [projects, grouping])
   const barOf = useMemo(() => withOthers(items, keyOf), [items, keyOf])
   const totals = useMemo(() => totalsOf(items, before, keyOf), [items, before, keyOf])
-  const sums = sumsOf({ month, usd: itemizedUsd, usdBefore: beforeUsd, open })
+  const sums = sumsOf({ month, usd: itemizedUsd, usdBefore: beforeUsd, unitemized })
   // Before the first day is itemized, costs are known only by product.
   const products = totals.length === 0 && grouping === 'product' ? current?.by_product : undefined
   const lines = products?.map(({ product_name: key, usd }) => ({ key, usd, usdBefore: null })) ?? totals
@@ -181,7 +181,7 @@ export function Usage() {
                       by={groupingText(grouping)}
                       month={month}
                       days={daysIn(month)}
-                      open={open}
+                      unitemized={unitemized}
                       isItemizedInTable={products !== undefined}
                       forecastUsd={current?.forecast_usd ?? null}
                       budgetUsd={isOrgWide ? null : (budget.data?.monthly_usd ?? null)}

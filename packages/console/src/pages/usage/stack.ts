@@ -26,21 +26,23 @@ export interface UnitemizedDays {
 }
 
 /** Returns a bar for each day that is not itemized; days before today share their total evenly. */
-export const unitemizedBars = (days: number, open: UnitemizedDays | null): (number | null)[] =>
+export const unitemizedBars = (days: number, unitemized: UnitemizedDays | null): (number | null)[] =>
   Array.from({ length: days }, (_, index) => {
     const day = index + 1
-    if (!open || day <= open.itemizedDays || day > open.today) return null
-    return day === open.today ? open.todayUsd : open.laterUsd / (open.today - 1 - open.itemizedDays)
+    if (!unitemized || day <= unitemized.itemizedDays || day > unitemized.today) return null
+    return day === unitemized.today
+      ? unitemized.todayUsd
+      : unitemized.laterUsd / (unitemized.today - 1 - unitemized.itemizedDays)
   })
 
 /** Spreads the rest of the forecast evenly over today and the following days. */
 export function forecastBars(
   totals: number[],
-  open: UnitemizedDays | null,
+  unitemized: UnitemizedDays | null,
   forecastUsd: number | null,
 ): (number | null)[] {
-  if (forecastUsd === null || !open) return totals.map(() => null)
-  const { today, laterUsd } = open
+  if (forecastUsd === null || !unitemized) return totals.map(() => null)
+  const { today, laterUsd } = unitemized
   const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, laterUsd)
   const left = Math.max(0, forecastUsd - spent) / (totals.length - today + 1)
   return totals.map((_, index) => (index + 1 >= today ? left : null))

@@ -21,12 +21,12 @@ export function useFormData() {
   const images = useQuery(read('imageList', { params }))
   const customImages = useQuery(readAll('customImageList', params))
   const quotas = useQuery(read('quotaList', { params }))
-  const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
+  const organizationQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const networks = useQuery(readAll('networkList', params))
   const subnets = useQuery(readAll('subnetList', params))
   const keys = useQuery(readAll('sshKeyList', params))
   return {
-    isReady: [capacities, locations, quotas, wholeQuotas, networks, subnets].every(
+    isReady: [capacities, locations, quotas, organizationQuotas, networks, subnets].every(
       ({ data, isPending }) => data !== undefined || !isPending,
     ),
     error: [capacities, locations].find(({ data, error }) => error && !data)?.error ?? null,
@@ -36,7 +36,7 @@ export function useFormData() {
     prices: prices.data?.items ?? [],
     images: images.data?.items ?? [],
     customImages: (customImages.data ?? []).filter(({ state }) => state === 'available'),
-    limits: limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? []),
+    limits: limitsOf(quotas.data?.items ?? [], organizationQuotas.data?.items ?? []),
     networks: networks.data ?? [],
     subnets: subnets.data ?? [],
     keys: keys.data ?? [],
@@ -49,7 +49,12 @@ export type FormData = ReturnType<typeof useFormData>
 type Wanted = Pick<Partial<VmCreate>, 'type' | 'location'>
 
 /** Returns the values that the form shows: the user's choices, or defaults where these are not available. */
-export function settle(data: FormData, draft: Draft, wanted: Wanted, template: InstanceTemplate | undefined) {
+export function resolveDraft(
+  data: FormData,
+  draft: Draft,
+  wanted: Wanted,
+  template: InstanceTemplate | undefined,
+) {
   const type = vmType(wanted.type ?? '') ?? defaultType(data.capacities, data.limits)
   const count = countOf(draft)
   const stockOf = (location: string) =>

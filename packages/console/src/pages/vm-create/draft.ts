@@ -71,7 +71,7 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   }),
 })
 
-type Settled = Required<Pick<VmCreate, 'type' | 'location'>> & {
+type ResolvedDraft = Required<Pick<VmCreate, 'type' | 'location'>> & {
   image: string
   customImage: { id: string } | undefined
 } & Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
@@ -79,7 +79,7 @@ type Settled = Required<Pick<VmCreate, 'type' | 'location'>> & {
 /** Returns the request that creates the VM. Empty fields are omitted, so the server uses its defaults. */
 export function requestOf(
   draft: Draft,
-  { type, location, image, customImage, disks, keyIds, subnetId }: Settled,
+  { type, location, image, customImage, disks, keyIds, subnetId }: ResolvedDraft,
 ): VmCreate {
   const { labels } = parseLabels(draft.labels)
   return {
@@ -122,17 +122,17 @@ export function groupRequestOf(
 /** Returns the first problem; null if there is none. */
 export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   const name = draft.name === '' ? 'Enter a name' : nameProblem(draft.name)
-  if (name) return { words: name, part: 'name' }
+  if (name) return { text: name, part: 'name' }
   const count = countProblem(draft)
-  if (count) return { words: count, part: 'count' }
+  if (count) return { text: count, part: 'count' }
   if (countOf(draft) > 1 && draft.name.length > maxGroupNameLength)
-    return { words: `A group name can have at most ${maxGroupNameLength} characters`, part: 'name' }
+    return { text: `A group name can have at most ${maxGroupNameLength} characters`, part: 'name' }
   const labels = parseLabels(draft.labels).problem
-  if (labels) return { words: labels, part: 'labels' }
+  if (labels) return { text: labels, part: 'labels' }
   // The field itself shows the details.
-  if (keyProblem(draft.key)) return { words: 'Correct the SSH public key', part: 'key' }
+  if (keyProblem(draft.key)) return { text: 'Correct the SSH public key', part: 'key' }
   const hasKey = trimKey(draft.key) !== '' || keyIds.length > 0
-  return hasKey ? null : { words: 'Choose or paste an SSH public key', part: 'key' }
+  return hasKey ? null : { text: 'Choose or paste an SSH public key', part: 'key' }
 }
 
 export const countProblem = (draft: Draft): string => {

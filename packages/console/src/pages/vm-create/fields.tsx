@@ -2,7 +2,7 @@ import type { Disk, InstanceTemplate, VmCreate } from '@slipway/sdk'
 import { useProjectId } from '../../api/me.ts'
 import { CheckField, SelectField } from '../../ui/field.tsx'
 import { CountFields } from './count-fields.tsx'
-import type { FormData, settle } from './data.ts'
+import type { FormData, resolveDraft } from './data.ts'
 import { DiskPicker } from './disk-picker.tsx'
 import type { Draft, GroupCreate } from './draft.ts'
 import { Fieldset } from './fieldset.tsx'
@@ -19,7 +19,7 @@ import { WaitForCapacity } from './wait-for-capacity.tsx'
 interface FormFieldsProps {
   data: FormData
   draft: Draft
-  settled: ReturnType<typeof settle>
+  resolved: ReturnType<typeof resolveDraft>
   count: number
   request: VmCreate
   /** The request for several VMs; null for one. */
@@ -37,8 +37,8 @@ interface FormFieldsProps {
 
 /** The fields of the form, in reading order: what, where, and then the details. */
 export function FormFields(props: FormFieldsProps) {
-  const { data, draft, settled, count, template, templates, onChange, onChoose } = props
-  const { type, location } = settled
+  const { data, draft, resolved, count, template, templates, onChange, onChoose } = props
+  const { type, location } = resolved
   return (
     <div className="flex min-w-0 flex-col gap-8">
       {templates.length > 0 && (
@@ -58,37 +58,37 @@ export function FormFields(props: FormFieldsProps) {
       <LocationPicker
         value={location}
         onChange={(name) => onChoose({ location: name })}
-        locations={settled.offered}
-        stockOf={settled.stockOf}
+        locations={resolved.offered}
+        stockOf={resolved.stockOf}
         typeName={type.name}
         count={count}
       />
-      {settled.stock !== undefined && settled.stock < count && !props.isTemplate && <Wait {...props} />}
+      {resolved.stock !== undefined && resolved.stock < count && !props.isTemplate && <Wait {...props} />}
       <Fieldset title="System">
         <SelectField
           label="Image"
-          value={settled.customImage?.id ?? settled.image}
+          value={resolved.customImage?.id ?? resolved.image}
           onChange={(value) =>
             onChange(
-              settled.customImages.some(({ id }) => id === value)
+              resolved.customImages.some(({ id }) => id === value)
                 ? { customImage: value }
                 : { customImage: '', image: value },
             )
           }
           choices={[
-            ...settled.images.map(({ name }) => ({ value: name, label: name })),
-            ...settled.customImages.map(({ id, name }) => ({ value: id, label: `${name} (your image)` })),
+            ...resolved.images.map(({ name }) => ({ value: name, label: name })),
+            ...resolved.customImages.map(({ id, name }) => ({ value: id, label: `${name} (your image)` })),
           ]}
           hint={
-            settled.customImage?.description ??
-            settled.images.find(({ name }) => name === settled.image)?.description
+            resolved.customImage?.description ??
+            resolved.images.find(({ name }) => name === resolved.image)?.description
           }
         />
         {!props.isTemplate && <CountFields draft={draft} onChange={onChange} />}
         <div id={partId('key')} className="flex flex-col gap-4">
           <KeyPicker
             registered={data.keys}
-            chosen={settled.keyIds}
+            chosen={resolved.keyIds}
             onChoose={(keyIds) => onChange({ keyIds })}
             pasted={draft.key}
             onPaste={(key) => onChange({ key })}
@@ -99,8 +99,8 @@ export function FormFields(props: FormFieldsProps) {
       <Fieldset title="Network">
         <NetworkPicker
           networks={data.networks}
-          subnets={settled.subnets}
-          value={settled.subnetId}
+          subnets={resolved.subnets}
+          value={resolved.subnetId}
           onChange={(subnetId) => onChange({ subnetId })}
         />
         <CheckField
@@ -117,16 +117,16 @@ export function FormFields(props: FormFieldsProps) {
   )
 }
 
-function Disks({ disks, settled, count, onChange }: FormFieldsProps) {
+function Disks({ disks, resolved, count, onChange }: FormFieldsProps) {
   const projectId = useProjectId()
   return (
     <Fieldset title="Disks">
       <DiskPicker
         disks={disks}
-        location={settled.location}
-        type={settled.type}
+        location={resolved.location}
+        type={resolved.type}
         isForGroup={count > 1}
-        chosen={settled.disks}
+        chosen={resolved.disks}
         onChange={(chosen) => onChange({ disks: chosen })}
         projectId={projectId}
       />
@@ -134,17 +134,17 @@ function Disks({ disks, settled, count, onChange }: FormFieldsProps) {
   )
 }
 
-function Wait({ settled, count, request, group, whyNotWait }: FormFieldsProps) {
+function Wait({ resolved, count, request, group, whyNotWait }: FormFieldsProps) {
   // Disks and subnets belong to one location.
-  const canMove = settled.disks.length === 0 && settled.subnetId === ''
+  const canMove = resolved.disks.length === 0 && resolved.subnetId === ''
   return (
     <WaitForCapacity
       request={request}
       group={group}
-      typeName={settled.type.name}
-      title={stockProblem(settled.type.name, settled.location, settled.stock ?? 0, count)}
+      typeName={resolved.type.name}
+      title={stockProblem(resolved.type.name, resolved.location, resolved.stock ?? 0, count)}
       otherLocations={
-        canMove ? settled.offered.map(({ name }) => name).filter((name) => name !== settled.location) : []
+        canMove ? resolved.offered.map(({ name }) => name).filter((name) => name !== resolved.location) : []
       }
       reason={whyNotWait}
     />

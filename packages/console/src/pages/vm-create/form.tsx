@@ -8,7 +8,7 @@ import { useLacksPaymentMethod } from '../../features/alerts.tsx'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
 import { Skeleton } from '../../ui/page.tsx'
-import { settle, useFormData } from './data.ts'
+import { resolveDraft, useFormData } from './data.ts'
 import {
   countOf,
   countProblem,
@@ -61,25 +61,25 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
   const wanted = {
     type: search.type ?? earlier?.type,
     location: search.location ?? earlier?.location,
-  } as Parameters<typeof settle>[2]
-  const settled = settle(data, draft, wanted, template)
-  const { type, location, stock = 0, keyIds } = settled
+  } as Parameters<typeof resolveDraft>[2]
+  const resolved = resolveDraft(data, draft, wanted, template)
+  const { type, location, stock = 0, keyIds } = resolved
   const count = countProblem(draft) ? 1 : countOf(draft)
-  const fullRequest = requestOf(draft, { ...settled, type: type.name })
+  const fullRequest = requestOf(draft, { ...resolved, type: type.name })
   const request = template ? requestFromTemplate(fullRequest, template) : fullRequest
   const group = count > 1 ? groupRequestOf(request, draft, template) : null
   const ownProblem = firstProblem(
-    { words: whyNot ?? '' },
+    { text: whyNot ?? '' },
     draftProblem(draft, keyIds),
     templateProblem(fullRequest, template),
   )
   const problem = firstProblem(
-    { words: whyNot ?? '' },
-    { words: lacksPaymentMethod ? 'Add a payment method first' : '' },
-    { words: limitProblem(type, data.limits, count), part: 'type' },
-    { words: stockProblem(type.name, location, stock, count), part: count > 1 ? 'count' : 'type' },
+    { text: whyNot ?? '' },
+    { text: lacksPaymentMethod ? 'Add a payment method first' : '' },
+    { text: limitProblem(type, data.limits, count), part: 'type' },
+    { text: stockProblem(type.name, location, stock, count), part: count > 1 ? 'count' : 'type' },
     ownProblem,
-    { words: settled.image === '' && !settled.customImage ? 'No image is available in this location' : '' },
+    { text: resolved.image === '' && !resolved.customImage ? 'No image is available in this location' : '' },
   )
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -119,10 +119,10 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
       className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
     >
       <FormFields
-        {...{ data, draft, settled, count, request, group, template, templates, disks, isTemplate }}
+        {...{ data, draft, resolved, count, request, group, template, templates, disks, isTemplate }}
         onChange={change}
         onChoose={choose}
-        whyNotWait={ownProblem?.words}
+        whyNotWait={ownProblem?.text}
       />
       <Summary
         {...{ request, group, type, location, count, problem, save, isTemplate }}
@@ -139,8 +139,8 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
         otherLocations={
           availableLocations.length > 0
             ? availableLocations
-            : settled.offered
-                .filter(({ name }) => name !== location && settled.fitsIn(name))
+            : resolved.offered
+                .filter(({ name }) => name !== location && resolved.fitsIn(name))
                 .map(({ name }) => name)
         }
         onMove={(name) => choose({ location: name })}
@@ -164,4 +164,4 @@ const useCreation = (projectId: string) =>
   })
 
 const firstProblem = (...problems: (Problem | null)[]): Problem | null =>
-  problems.find((problem) => problem?.words) ?? null
+  problems.find((problem) => problem?.text) ?? null

@@ -96,4 +96,4 @@ function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
 }
 
 /** Omits the template's name, which is not the name of a VM. */
-const valuesOf = ({ name: _, ...members }: InstanceTemplate): Earlier => members
+const valuesOf = ({ name: _, ...values }: InstanceTemplate): Earlier => values

@@ -13,7 +13,7 @@ export function limitProblem(type: VmType, limits: Limit[], count = 1): string {
   )
   if (!exceeded) return ''
   const { name, used, max } = exceeded
-  return `The ${exceeded.of} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
+  return `The ${exceeded.owner} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
 }
 
 /** Returns a message if `count` VMs are not in stock; otherwise an empty string. */

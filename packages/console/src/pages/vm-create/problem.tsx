@@ -3,15 +3,15 @@ type Part = 'type' | 'name' | 'count' | 'key' | 'ttl' | 'labels'
 
 /** A problem that must be fixed before the request can be sent, and its field in the form. */
 export interface Problem {
-  words: string
+  text: string
   part?: Part
 }
 
 export const partId = (part: Part): string => `vm-${part}`
 
 /** Shows a problem with a link to its field. */
-export function ProblemLink({ problem: { words, part } }: { problem: Problem }) {
-  if (!part) return words
+export function ProblemLink({ problem: { text, part } }: { problem: Problem }) {
+  if (!part) return text
   const go = () => {
     const section = document.getElementById(partId(part))
     section?.scrollIntoView({ block: 'center' })
@@ -21,7 +21,7 @@ export function ProblemLink({ problem: { words, part } }: { problem: Problem }) 
   }
   return (
     <button type="button" className="link text-left" onClick={go}>
-      {words}
+      {text}
     </button>
   )
 }

@@ -11,7 +11,7 @@ import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { templateCommand } from './commands.ts'
-import { membersToSave } from './template.ts'
+import { templateFieldsOf } from './template.ts'
 
 interface SaveTemplateProps {
   request: VmCreate
@@ -54,12 +54,10 @@ function SaveDialog({
   const projectId = useProjectId()
   const [name, setName] = useState(template?.name ?? '')
   const latest = Math.max(0, ...templates.filter((each) => each.name === name).map(({ version }) => version))
-  const members = membersToSave(request, template)
-  const body = { name, ...(latest > 0 && { new_version: true }), ...members }
+  const fields = templateFieldsOf(request, template)
+  const body = { name, ...(latest > 0 && { new_version: true }), ...fields }
   const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
-  const keyNames = (members.ssh_key_ids ?? []).map(
-    (id) => keys.data?.find((key) => key.id === id)?.name ?? id,
-  )
+  const keyNames = (fields.ssh_key_ids ?? []).map((id) => keys.data?.find((key) => key.id === id)?.name ?? id)
   const save = useAction({
     run: () => client.instanceTemplateCreate({ project_id: projectId }, body),
     done: (_, saved) => `Saved template ${saved.name}, version ${saved.version}`,
@@ -79,7 +77,7 @@ function SaveDialog({
       })}
       reason={nameProblem(name) || (name === '' ? 'Enter a name' : undefined)}
       commands={shownForProject(projectId, {
-        cli: templateCommand(name, members, keyNames, latest > 0),
+        cli: templateCommand(name, fields, keyNames, latest > 0),
         path: '/instance-templates',
         body,
         terraform: 'instance_template',

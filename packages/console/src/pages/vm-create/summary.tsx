@@ -107,7 +107,7 @@ export function Summary(props: SummaryProps) {
 
 function CreateButton({ problem, isBusy, count, className }: SummaryProps & { className: string }) {
   return (
-    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={className}>
+    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.text} className={className}>
       {isBusy ? 'Creating…' : count === 1 ? 'Create VM' : `Create ${count} VMs`}
     </Button>
   )
@@ -130,8 +130,7 @@ function Commands({ request, group, names }: SummaryProps) {
   )
 }
 
-function LimitBar({ limit: { name, of, used, max }, more }: { limit: Limit; more: number }) {
-  const owner = of === 'project' ? 'project' : 'organization'
+function LimitBar({ limit: { name, owner, used, max }, more }: { limit: Limit; more: number }) {
   return <UsageBar label={`${quotaLabel(name)} (${owner})`} used={used + more} max={max} />
 }
 
@@ -139,14 +138,14 @@ const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code 
 
 function OutOfStock(props: SummaryProps) {
   const { type, location, stock } = props
-  const words =
+  const text =
     stock === 0
       ? `${type.name} is out of stock in ${location}.`
       : `Only ${stock} × ${type.name} available in ${location}.`
   return (
     <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
       <p className="text-amber-text">
-        <Sentence text={words} />
+        <Sentence text={text} />
       </p>
       <div className="mt-2">
         <Alternatives {...props} />

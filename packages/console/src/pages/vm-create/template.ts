@@ -13,7 +13,7 @@ const empty: Partial<VmCreate> = {
   deletion_protection: false,
 }
 
-/** Template members without a form field. New VMs take them from the template. */
+/** Fields of a template that the form does not show. New VMs take their values from the template. */
 const withoutField = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
 
 /** Returns a request that creates the VM from a template. It contains only values that differ. */
@@ -35,17 +35,17 @@ export function requestFromTemplate(request: VmCreate, template: InstanceTemplat
 /** Returns a problem if the request removes a template value that can only be replaced; otherwise null. */
 export function templateProblem(request: VmCreate, template: InstanceTemplate | undefined): Problem | null {
   if (template?.ssh_public_key && !request.ssh_public_key)
-    return { words: 'The template has an SSH public key, which you can replace but not remove', part: 'key' }
+    return { text: 'The template has an SSH public key, which you can replace but not remove', part: 'key' }
   if (template?.ttl_seconds && !request.ttl_seconds)
     return {
-      words: 'VMs from this template expire. You can change the time, but not remove the expiry',
+      text: 'VMs from this template expire. You can change the time, but not remove the expiry',
       part: 'ttl',
     }
   return null
 }
 
-/** Returns the template members for the values of the form. */
-export const membersToSave = (
+/** Returns the fields of a template with the values of the form. */
+export const templateFieldsOf = (
   { name: _, ...request }: VmCreate,
   template: InstanceTemplate | undefined,
 ): Omit<VmCreate, 'name'> => ({

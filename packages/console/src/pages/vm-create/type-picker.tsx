@@ -57,7 +57,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 className="absolute opacity-0"
                 checked={value === type.name}
                 onChange={() => onChange(type.name)}
-                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB memory, ${usd(price?.usd)} per hour, ${stock.words}`}
+                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB memory, ${usd(price?.usd)} per hour, ${stock.text}`}
               />
               <span className="text-base font-semibold">{type.name}</span>
               <span className="figures text-ink-muted">
@@ -65,7 +65,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
               </span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
               <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>
-                {stock.words}
+                {stock.text}
               </span>
             </label>
           )
@@ -76,12 +76,12 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
 }
 
 /** Returns the stock as text: "7 in us-east1-a", or "9 in 2 locations" with the locations in `detail`. */
-function stockText(capacities: Capacity[]): { words: string; detail: string; hasStock: boolean } {
+function stockText(capacities: Capacity[]): { text: string; detail: string; hasStock: boolean } {
   const inStock = capacities.filter(({ quantity }) => quantity > 0)
   const sum = inStock.reduce((sum, { quantity }) => sum + quantity, 0)
   const where = inStock.length === 1 ? inStock[0]!.location : plural(inStock.length, 'location')
   return {
-    words: sum > 0 ? `${count(sum)} in ${where}` : 'out of stock',
+    text: sum > 0 ? `${count(sum)} in ${where}` : 'out of stock',
     detail: inStock.map(({ location, quantity }) => `${count(quantity)} in ${location}`).join(', '),
     hasStock: sum > 0,
   }

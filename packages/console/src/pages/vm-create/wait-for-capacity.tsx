@@ -105,7 +105,7 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   )
 }
 
-/** The members that the estimate needs. Omitting the others avoids a request for each key press. */
+/** The fields that the estimate needs. Omitting the others avoids a request for each key press. */
 const estimated = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
 
 /** While the type is out of stock, a cost estimate fails with an error that describes the queue. */

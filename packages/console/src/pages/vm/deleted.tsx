@@ -94,7 +94,7 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
           ['Total cost', cost.data ? `${money(cost.data.usd)} excluding data disks` : '–'],
         ]}
       />
-      <LatestOperation projectId={projectId} resourceId={vmId} isKept />
+      <LatestOperation projectId={projectId} resourceId={vmId} isAlwaysShown />
       <Section title="Events">
         <EventTable projectId={projectId} resourceId={vmId} limit={20} />
       </Section>
@@ -136,7 +136,7 @@ const nameOf = ({ metadata }: Operation) => metadata.operation_name
 const textKeys = ['name', 'type', 'location', 'image'] as const
 type Texts = Partial<Pick<Vm, (typeof textKeys)[number]>>
 
-/** Returns the members that the page shows, from a VM or from the request that created it. */
+/** Returns the fields that the page shows, from a VM or from the request that created it. */
 const textsOf = (record: object | null | undefined): Texts =>
   Object.fromEntries(
     Object.entries(record ?? {}).filter(([key]) => (textKeys as readonly string[]).includes(key)),

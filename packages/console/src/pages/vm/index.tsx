@@ -53,7 +53,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
         <>
           <StateBadge state={vm.state} since={vm.updated_at} />
           <HealthBadge vm={vm} />
-          <EditButton of={vm} kind="vm" whyNot={whyNot} />
+          <EditButton resource={vm} kind="vm" whyNot={whyNot} />
         </>
       }
       actions={
@@ -72,7 +72,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       }
     >
       <VmTabs vm={vm} />
-      <Annotations of={vm} />
+      <Annotations resource={vm} />
       <Connect vm={vm} />
       <ResourceAlerts
         resourceId={vm.id}

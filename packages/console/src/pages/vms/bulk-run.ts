@@ -18,7 +18,7 @@ export interface BulkProgress {
 /** Browsers open at most six connections to a server, and the page needs some of them. */
 const maxConcurrent = 4
 
-async function forEachOf<Item>(items: Item[], act: (item: Item) => Promise<void>): Promise<void> {
+async function forEachConcurrently<Item>(items: Item[], act: (item: Item) => Promise<void>): Promise<void> {
   const waiting = [...items]
   const work = async () => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await act(item)
@@ -41,7 +41,7 @@ export async function runBulk(
   onProgress({ ...progress })
   const started: { vm: Vm; operation: Operation }[] = []
   // Start all operations before waiting for any of them, so that they run concurrently.
-  await forEachOf(vms, async (vm) => {
+  await forEachConcurrently(vms, async (vm) => {
     try {
       started.push({ vm, operation: (await bulkAction(name).run(vm, input)).operation })
     } catch (error) {
@@ -49,7 +49,7 @@ export async function runBulk(
     }
   })
   await invalidate(['vmList'])
-  await forEachOf(started, async ({ vm, operation }) => {
+  await forEachConcurrently(started, async ({ vm, operation }) => {
     try {
       await waitForEnd(vm.project_id, operation)
       progress.done.push(vm)

@@ -160,7 +160,7 @@ const columnsFor = (
         >
           {vm.name}
         </Link>
-        <ProtectedMark of={vm} />
+        <ProtectedMark resource={vm} />
       </>
     ),
   },

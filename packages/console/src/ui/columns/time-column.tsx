@@ -1,7 +1,7 @@
 import type { Column } from '../table.tsx'
 import { Age, Timestamp } from '../time.tsx'
 
-/** Returns a column for a timestamp member. */
+/** Returns a column for a field with a timestamp. */
 export const timestampColumn = <Member extends string>(
   title: string,
   member: Member,

@@ -6,10 +6,10 @@ import { hosts } from '../host/resource.ts'
 const columns: Column<Gpu & { host: string }>[] = [
   { name: 'host', value: (gpu) => gpu.host },
   { name: 'pci_address', value: (gpu) => gpu.pci_address },
-  { name: 'model', value: (gpu) => gpu.model, spare: 1 },
-  { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', spare: 2 },
+  { name: 'model', value: (gpu) => gpu.model, hideOrder: 1 },
+  { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', hideOrder: 2 },
   { name: 'state', value: (gpu) => gpu.state, isState: true },
-  { name: 'suspect', value: (gpu) => (gpu.suspect ? 'yes' : ''), spare: 3 },
+  { name: 'suspect', value: (gpu) => (gpu.suspect ? 'yes' : ''), hideOrder: 3 },
   { name: 'id', value: (gpu) => gpu.id },
   { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
 ]

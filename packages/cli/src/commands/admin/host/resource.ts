@@ -9,18 +9,18 @@ export const hosts: Resource<Host> = {
   columns: [
     { name: 'name', value: (host) => host.name },
     { name: 'location', value: (host) => host.location },
-    { name: 'engine', value: (host) => host.engine, spare: 2 },
+    { name: 'engine', value: (host) => host.engine, hideOrder: 2 },
     { name: 'state', value: (host) => host.state, isState: true },
     { name: 'schedulable', value: (host) => (host.schedulable ? 'yes' : 'no') },
     {
       name: 'gpus',
       value: (host) => `${freeGpus(host)}/${host.gpus.length} free`,
     },
-    { name: 'model', value: (host) => host.gpus[0]?.model, spare: 1 },
+    { name: 'model', value: (host) => host.gpus[0]?.model, hideOrder: 1 },
     {
       name: 'reported',
       value: (host) => (host.last_report_at ? `${ageOf(host.last_report_at)} ago` : 'never'),
-      spare: 3,
+      hideOrder: 3,
     },
     { name: 'id', value: (host) => host.id },
   ],

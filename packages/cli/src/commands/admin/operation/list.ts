@@ -14,10 +14,10 @@ const columns: Column<ListItem<'adminOperationList'>>[] = [
     value: (operation) => (operation.is_stuck ? 'stuck' : operation.state),
     isState: true,
   },
-  { name: 'step', value: (operation) => operation.step, spare: 2 },
-  { name: 'attempts', value: (operation) => operation.attempts, align: 'right', spare: 3 },
-  { name: 'error', value: (operation) => operation.error, spare: 1 },
-  { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', spare: 4 },
+  { name: 'step', value: (operation) => operation.step, hideOrder: 2 },
+  { name: 'attempts', value: (operation) => operation.attempts, align: 'right', hideOrder: 3 },
+  { name: 'error', value: (operation) => operation.error, hideOrder: 1 },
+  { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', hideOrder: 4 },
 ]
 
 export const adminOperationList = command<{ stuck?: boolean; state?: string }>({

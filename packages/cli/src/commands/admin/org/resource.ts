@@ -16,7 +16,7 @@ export const adminOrganizations: Resource<AdminOrganization> = {
       value: (organization) => (organization.suspended ? 'suspended' : 'active'),
       isState: true,
     },
-    { name: 'age', value: (organization) => ageOf(organization.created_at), align: 'right', spare: 1 },
+    { name: 'age', value: (organization) => ageOf(organization.created_at), align: 'right', hideOrder: 1 },
     { name: 'id', value: (organization) => organization.id },
   ],
   route: 'adminOrganizationList',

@@ -1,7 +1,7 @@
 import type { GroupSpec } from '../../../core/command.ts'
 import { listCommand, showCommand } from '../../../core/generic-commands.ts'
+import { adminUserRemoveTotp, adminUserReset, adminUserUnmark } from './access.ts'
 import { adminUserCreate } from './create.ts'
-import { adminUserRemoveTotp, adminUserReset, adminUserUnmark } from './powers.ts'
 import { users } from './resource.ts'
 import { adminUserRestore, adminUserSuspend } from './suspend.ts'
 

@@ -12,7 +12,7 @@ export const users: Resource<AdminUser> = {
     { name: 'email', value: (user) => user.email },
     { name: 'state', value: (user) => (user.suspended ? 'suspended' : user.state), isState: true },
     { name: 'operator', value: (user) => (user.is_operator ? 'yes' : '') },
-    { name: 'signed_in', value: (user) => ageOf(user.last_sign_in_at), align: 'right', spare: 2 },
+    { name: 'signed_in', value: (user) => ageOf(user.last_sign_in_at), align: 'right', hideOrder: 2 },
     ageColumn,
     idColumn,
   ],

@@ -48,7 +48,7 @@ export function totalsOf(items: GpuFaultDay[]): FaultTotal[] {
 }
 
 /** More colors are hard to distinguish, so the remaining groups share one. */
-const maxColours = 8
+const maxColors = 8
 
 export interface FaultBars {
   groups: { key: string; name: string }[]
@@ -61,9 +61,9 @@ export interface FaultBars {
 /** Stacks the faults of each day. Errors unrelated to hardware are not shown. */
 export function stackFaults(items: GpuFaultDay[], dates: string[]): FaultBars {
   const ranked = totalsOf(items).filter((total) => faultsOf(total) > 0)
-  const groups = ranked.slice(0, maxColours).map(({ key, name }) => ({ key, name }))
-  if (ranked.length > maxColours) groups[maxColours - 1] = { key: others, name: others }
-  const indexOf = new Map(ranked.map(({ key }, index) => [key, Math.min(index, maxColours - 1)]))
+  const groups = ranked.slice(0, maxColors).map(({ key, name }) => ({ key, name }))
+  if (ranked.length > maxColors) groups[maxColors - 1] = { key: others, name: others }
+  const indexOf = new Map(ranked.map(({ key }, index) => [key, Math.min(index, maxColors - 1)]))
   const counts = groups.map(() => dates.map(() => 0))
   for (const item of items) {
     const values = counts[indexOf.get(keyOf(item)) ?? -1]

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import { plural } from '../../../lib/format.ts'
 import { useTheme } from '../../../lib/theme.ts'
-import { drawPlot, seriesColour } from '../../../ui/plot.ts'
+import { drawPlot, seriesColor } from '../../../ui/plot.ts'
 import type { FaultBars } from './bars.ts'
 
 const heightPx = 200
@@ -40,7 +40,7 @@ export default function FaultChart({ bars, dates }: { bars: FaultBars; dates: st
           {},
           ...layers.map(({ index }) => ({
             paths,
-            fill: seriesColour(index, isDark),
+            fill: seriesColor(index, isDark),
             width: 0,
             points: { show: false },
           })),
@@ -61,7 +61,7 @@ export default function FaultChart({ bars, dates }: { bars: FaultBars; dates: st
           <span key={key} className="inline-flex min-w-0 items-center gap-1.5">
             <span
               className="size-2.5 shrink-0 rounded-[2px]"
-              style={{ background: seriesColour(index, isDark) }}
+              style={{ background: seriesColor(index, isDark) }}
             />
             <span className="min-w-0 break-all">{name}</span>
             {day !== null && (

@@ -8,7 +8,7 @@ import { hostOrder } from '../../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { curlCommand } from '../../../lib/shell.ts'
-import { hostState, isOpen, stateWord } from '../../../lib/states.ts'
+import { acceptsVms, hostState, stateWord } from '../../../lib/states.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
@@ -120,7 +120,7 @@ const hostStates = ['up', 'cordoned', 'draining', 'drained', 'down']
 
 /** A host that accepts no VMs has no free GPUs. */
 const freeOn = (host: Host): number =>
-  isOpen(host) ? host.gpus.filter(({ state }) => state === 'free').length : 0
+  acceptsVms(host) ? host.gpus.filter(({ state }) => state === 'free').length : 0
 
 const fits = (host: Host, { free, state }: Record<string, string>): boolean =>
   freeOn(host) >= Number(free ?? 0) && (!state || hostState(host) === state)

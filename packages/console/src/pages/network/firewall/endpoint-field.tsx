@@ -8,7 +8,10 @@ import { Button, IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { NameList } from './name-list.tsx'
 
-/** The state of a list of endpoints (CIDR blocks, addresses, VMs, subnets or networks) and of the text field below it. */
+/**
+ * The state of a list of endpoints (CIDR blocks, addresses, VMs, subnets or networks) and of the text field
+ * below it.
+ */
 export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
   const [chosen, setChosen] = useState(given)
   const [text, setText] = useState('')

@@ -81,7 +81,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'on',
       title: 'Resource',
       width: 'minmax(140px, 1.4fr)',
-      cell: (delivery) => <Subject delivery={delivery} webhookId={webhookId} projectId={projectId} />,
+      cell: (delivery) => <ResourceCell delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
     {
       key: 'state',
@@ -91,7 +91,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     },
     ...(rows.some(isPending) ? [nextAttempt] : []),
     {
-      key: 'answer',
+      key: 'response',
       title: 'Last response',
       width: 'minmax(140px, 1fr)',
       isFoldable: true,
@@ -146,14 +146,14 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   )
 }
 
-interface SubjectProps {
+interface ResourceCellProps {
   delivery: WebhookDelivery
   webhookId: string
   projectId: string
 }
 
 /** The event's resource. Every VM is a link, because deleted VMs also have a page. */
-function Subject({ delivery, webhookId, projectId }: SubjectProps) {
+function ResourceCell({ delivery, webhookId, projectId }: ResourceCellProps) {
   const { resource_type, resource_id, resource_name } = delivery
   if (resource_id === webhookId) return 'this webhook'
   const words = `${resourceText(resource_type)} ${resource_name || `…${shortId(resource_id)}`}`

@@ -28,7 +28,7 @@ export function EventTypesField({ value, onChange }: Chosen) {
   )
 }
 
-function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectEventKinds)[number]) {
+function Kind({ kind, text, types, value, onChange }: Chosen & (typeof projectEventKinds)[number]) {
   const id = useId()
   const [isOpen, setOpen] = useState(false)
   const whole = `${kind}.*`
@@ -39,7 +39,7 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
     <div className="py-1.5">
       <div className="flex items-center justify-between gap-3">
         <CheckField
-          label={words}
+          label={text}
           isChecked={isWhole || chosen.length === types.length}
           isMixed={chosen.length > 0 && chosen.length < types.length}
           onChange={(isChosen) => onChange([...others, ...(isChosen ? [whole] : [])])}
@@ -52,7 +52,7 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
           className="inline-flex items-center gap-1 rounded-[4px] px-1 text-sm text-ink-muted hover:text-ink"
         >
           {chosen.length === 0 ? plural(types.length, 'event') : `${chosen.length} of ${types.length}`}
-          <span className="sr-only"> of {words}</span>
+          <span className="sr-only"> of {text}</span>
           <Icon name="chevron-down" size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
         </button>
       </div>

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { localDate } from '../../../lib/format.ts'
 import { useTheme } from '../../../lib/theme.ts'
-import { drawPlot, seriesColour } from '../../../ui/plot.ts'
+import { drawPlot, seriesColor } from '../../../ui/plot.ts'
 import { type ChartLines, valueText } from './charts.ts'
 
 const heightPx = 180
@@ -15,7 +15,10 @@ const dayS = 86_400
 const tickTextFor = (times: number[]) => (tick: number) =>
   (times.at(-1)! - times[0]! > 2 * dayS ? days : hours).format(tick * 1000)
 
-/** Draws lines over time, with gaps where there is no value. The text above describes the time under the pointer. */
+/**
+ * Draws lines over time, with gaps where there is no value. The text above describes the time under the
+ * pointer.
+ */
 export default function Chart({ chart }: { chart: ChartLines }) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'
@@ -38,7 +41,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
         series: [
           {},
           ...lines.map((_, index) => ({
-            stroke: seriesColour(index, isDark),
+            stroke: seriesColor(index, isDark),
             width: 1.5,
             points: { size: 4 },
           })),
@@ -63,7 +66,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
           <span key={label} className="inline-flex items-center gap-1.5">
             <span
               className="size-2.5 shrink-0 rounded-[2px]"
-              style={{ background: seriesColour(index, isDark) }}
+              style={{ background: seriesColor(index, isDark) }}
             />
             {label}
             <span className="figures whitespace-nowrap text-ink">

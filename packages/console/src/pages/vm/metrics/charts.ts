@@ -78,7 +78,7 @@ function chartOf(
 
 const times = (factor: number) => (value: Value) => (value === null ? null : value * factor)
 
-/** The increase of a counter per second; null after a gap or a counter reset. */
+/** Returns the increase of a counter per second; null after a gap or a counter reset. */
 function ratesOf(points: [number, Value][]): Value[] {
   return points.map(([time, value], index) => {
     const [timeBefore, before] = points[index - 1] ?? [0, null]
@@ -96,7 +96,7 @@ function withByteUnit(chart: ChartLines): ChartLines {
   }
 }
 
-/** A value with its unit: "691.7 W". */
+/** Returns a value with its unit: "691.7 W". */
 export const valueText = (value: Value | undefined, unit: string): string =>
   value === null || value === undefined
     ? 'no value'

@@ -3,16 +3,16 @@ import { CliError } from '../errors/cli-error.ts'
 import { exitCodeOf, hintsOf } from '../errors/explain.ts'
 import type { AnyCommand } from './command.ts'
 
-/** Replaces the names of request fields in a service error with the options that set them. */
-export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
+/** Replaces the names of request fields in an error of the service with the options that set them. */
+export function withOptionNames(spec: AnyCommand, error: unknown): unknown {
   if (!(error instanceof ApiError) || error.details.length === 0) return error
   const [first = '', ...others] = error.details.map(({ field, message }) =>
-    ended(`${wordsOf(spec, field)} ${message}`),
+    withFullStop(`${wordsOf(spec, field)} ${message}`),
   )
   return new CliError(error.code, first, exitCodeOf(error), [...others, ...hintsOf(error)], error)
 }
 
-const ended = (text: string) => (/[.?!]$/.test(text) ? text : `${text}.`)
+const withFullStop = (text: string) => (/[.?!]$/.test(text) ? text : `${text}.`)
 
 /**
  * Returns `--ssh-key` for `/vm/ssh_public_key` if there is such an option, otherwise the last name in the

@@ -91,7 +91,7 @@ export const vmOptions: OptionSpec[] = [
 ]
 
 /** Converts the options to request fields: reads the files and replaces names with ids. */
-export async function membersOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
+export async function vmFieldsOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
   const { type, image, customImage, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
   const { ssh_public_key, ...registered } = await keysOf(cli, input.sshKey ?? [])
