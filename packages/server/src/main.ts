@@ -26,14 +26,14 @@ const loadService = () => import('./startup.ts')
 await main()
 
 async function main(): Promise<void> {
-  const begun = performance.timeOrigin
+  const startedAtMs = performance.timeOrigin
   const load = commands.get(process.argv[2] ?? '')
   if (load) return command(await load())
   const config = read()
   if (config.command === 'help') return void process.stdout.write(help)
   if (config.command === 'version') return void console.log(packageVersion())
   try {
-    await serve(config, begun)
+    await serve(config, startedAtMs)
   } catch (error) {
     if (error instanceof ConfigError) exitWith(2, error.message)
     const reason = (await loadService()).expectedReason(error, config)
@@ -64,7 +64,7 @@ function exitWith(code: number, line: string): never {
   process.exit(code)
 }
 
-async function serve(config: Config, begun: number): Promise<void> {
+async function serve(config: Config, startedAtMs: number): Promise<void> {
   const log = openLog(config.server.logLevel)
   const reloadWith = reloadOnSignal(log)
   // Report a damaged credentials file before anything is started.
@@ -94,18 +94,18 @@ async function serve(config: Config, begun: number): Promise<void> {
   })
   reloadWith(server)
   if (config.server.role !== 'worker') await printInstructions(config, server)
-  log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
+  log.info({ ms: Math.round(Date.now() - startedAtMs) }, 'ready')
   log.flush()
 }
 
 /** Runs a part of the startup, and prints its title and duration on standard error. */
 async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
-  const begun = performance.now()
+  const startedAtMs = performance.now()
   process.stderr.write(`${title} … `)
   let ending = 'failed'
   try {
     const result = await run()
-    ending = `${((performance.now() - begun) / 1000).toFixed(1)} s`
+    ending = `${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`
     return result
   } finally {
     process.stderr.write(`${ending}\n`)

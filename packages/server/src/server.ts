@@ -129,10 +129,10 @@ export async function startServer(
   return {
     url,
     ...workers,
-    reload: (again) =>
+    reload: (newConfig) =>
       reloadLocations(
         { services, engines, reconciler: isWorker ? reconciler : null, wrap: dev?.engine },
-        again,
+        newConfig,
       ),
     close,
   }

@@ -37,8 +37,8 @@ export async function checkClaims(
   return { familyId: session.id, userId: session.user_id, provider, confirmation }
 }
 
-/** Changes the role as the claims say, or ends a session that the provider no longer confirms. */
-export async function applyCheck(
+/** Changes the role to that of the claims, or ends a session that the provider no longer confirms. */
+export async function applyClaimCheck(
   tx: Tx,
   services: Services,
   visitor: Visitor,

@@ -19,11 +19,11 @@ export async function endGrantsOfMember(
   tx: Tx,
   by: OrganizationRequester,
   userId: string,
-  left: Role | undefined,
+  remainingRole: Role | undefined,
   isRevokingProjectKeys: boolean,
 ): Promise<AccessKeyRow[]> {
   const { organizationId } = by
-  const kept = left ? roles.slice(0, roles.indexOf(left) + 1) : []
+  const kept = remainingRole ? roles.slice(0, roles.indexOf(remainingRole) + 1) : []
   await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, organizationId, userId, kept))
   await endInvitationsOfUser(tx, by, userId)
   if (isRevokingProjectKeys)

@@ -1,6 +1,6 @@
 import { clientOf } from '../domain/client-address.ts'
 import { Failure } from '../domain/failure.ts'
-import { isPasswordRight } from '../domain/password.ts'
+import { isPasswordCorrect } from '../domain/password.ts'
 import type { Services } from '../services.ts'
 import {
   clearPasswordFailures,
@@ -25,8 +25,8 @@ export function requirePassword<T>(
   const email = given.email.toLowerCase()
   return countedAttempt(services, { email, address: visitor.address }, async () => {
     const user = await findUserByEmail(services.database, email)
-    const isRight = await isPasswordRight(user?.password_hash ?? null, given.password)
-    if (!user || !isRight || user.suspended_at) {
+    const isCorrect = await isPasswordCorrect(user?.password_hash ?? null, given.password)
+    if (!user || !isCorrect || user.suspended_at) {
       recordFailedSignIn(services, visitor, user, 'password')
       throw invalidGrant('The e-mail or the password is wrong.')
     }

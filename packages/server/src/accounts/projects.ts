@@ -41,11 +41,11 @@ export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void>
   // Without quotas, nothing more can be created in the project.
   await deleteQuotas(tx, row.id)
   const contents = await countProjectContents(tx, row.id)
-  const left = Object.entries(contents).filter(([, count]) => count > 0)
-  if (left.length > 0)
+  const remaining = Object.entries(contents).filter(([, count]) => count > 0)
+  if (remaining.length > 0)
     throw new Failure(
       'conflict',
-      `The project is not empty. Delete these first, or wait until they end: ${left.map(([what, count]) => `${what} (${count})`).join(', ')}.`,
+      `The project is not empty. Delete these first, or wait until they end: ${remaining.map(([what, count]) => `${what} (${count})`).join(', ')}.`,
     )
   await revokeAccessKeysOfProject(tx, row.id)
   await deleteSshKeysOfProject(tx, row.id)

@@ -67,8 +67,8 @@ export async function forgotPassword(services: Services, visitor: Visitor, given
 /** Browsers do not send what follows `#`, so no log contains the code. */
 export const resetUrl = ({ publicUrl }: Services, code: string): string => `${publicUrl()}/reset#code=${code}`
 
-/** An operator creates the code for a user who forgot the password. */
-export async function offerReset(
+/** Creates the code at the request of an operator, for a user who forgot the password. */
+export async function createResetCodeForUser(
   tx: Tx,
   by: Requester,
   userId: string,

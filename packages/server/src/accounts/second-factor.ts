@@ -70,7 +70,7 @@ export function confirmSecondFactor(
   return countedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_sealed || user.totp_confirmed_at)
       throw new Failure('conflict', 'There is no second factor to confirm. Begin with POST /v0.1/auth/totp.')
-    if (!(await isTotpRight(tx, services, user, code))) throw wrongCode()
+    if (!(await isTotpCorrect(tx, services, user, code))) throw wrongCode()
     const codes = newRecoveryCodes()
     await confirmTotp(tx, user.id, codes.map(recoveryHash))
     await markSecondFactor(tx, user.id, self.familyId, true)
@@ -87,14 +87,14 @@ export function removeSecondFactor(
 ): Promise<void> {
   return countedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_confirmed_at) throw new Failure('conflict', 'There is no second factor to remove.')
-    if (!(await isSecondFactorRight(tx, services, user, code))) throw wrongCode()
+    if (!(await isSecondFactorCorrect(tx, services, user, code))) throw wrongCode()
     await removeTotp(tx, user.id)
     await markSecondFactor(tx, user.id, null, false)
     await emitUser(tx, visitor, 'user.totp_removed', user.id)
   })
 }
 
-/** An operator removes the second factor of a user who lost it. */
+/** Removes the second factor of a user who lost it, at the request of an operator. */
 export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string): Promise<void> {
   const user = requireFound('user', await lockUser(tx, userId))
   if (!user.totp_sealed) throw new Failure('conflict', 'This user has no second factor.')
@@ -112,19 +112,19 @@ export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string
 }
 
 /** Also accepts recovery codes, each only once. The caller must hold the user's lock. */
-export async function isSecondFactorRight(
+export async function isSecondFactorCorrect(
   tx: Tx,
   services: Services,
   user: UserRow,
   code: string,
 ): Promise<boolean> {
   return (
-    (await isTotpRight(tx, services, user, code)) ||
+    (await isTotpCorrect(tx, services, user, code)) ||
     (await spendRecoveryCode(tx, user.id, recoveryHash(code)))
   )
 }
 
-async function isTotpRight(tx: Tx, services: Services, user: UserRow, code: string): Promise<boolean> {
+async function isTotpCorrect(tx: Tx, services: Services, user: UserRow, code: string): Promise<boolean> {
   if (!user.totp_sealed) return false
   const step = totpStep(openSecret(services.secretKey, user.totp_sealed), code, await pingDatabase(tx))
   return step !== null && spendTotpStep(tx, user.id, step)

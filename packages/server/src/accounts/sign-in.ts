@@ -9,11 +9,11 @@ import { findOneTimeCode, redeemOneTimeCode } from '../store/identity/one-time-c
 import { endSession } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../store/identity/tokens.ts'
 import { insertUser, lockUser, setUserPassword, type UserRow } from '../store/identity/users.ts'
-import { applyCheck, checkClaims } from './claim-checks.ts'
+import { applyClaimCheck, checkClaims } from './claim-checks.ts'
 import { emitToOrganizations, recordFailedSignIn } from './failed-sign-ins.ts'
 import { requireEmail } from './invitations.ts'
 import { requireCode, requirePassword, takeTurn } from './passwords.ts'
-import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
+import { isSecondFactorCorrect, requireSelf, type Self } from './second-factor.ts'
 import { refreshSession, sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
@@ -49,7 +49,7 @@ async function requireSecondFactor(
 ): Promise<void> {
   if (code === undefined)
     throw invalidGrant('This account has a second factor. Send its code as totp_code.', 'totp_required')
-  if (await isSecondFactorRight(tx, services, user, code)) return
+  if (await isSecondFactorCorrect(tx, services, user, code)) return
   recordFailedSignIn(services, visitor, user, 'second_factor')
   throw invalidGrant('The second factor code is wrong or was already used.')
 }
@@ -64,7 +64,7 @@ export async function refresh(
 ): Promise<TokenResponse> {
   const check = await checkClaims(services, refreshToken)
   const outcome = await services.database.transaction(async (tx) => {
-    if (check) await applyCheck(tx, services, visitor, check)
+    if (check) await applyClaimCheck(tx, services, visitor, check)
     const result = await refreshSession(tx, refreshToken, visitor.address)
     if (typeof result === 'object' && 'reusedOf' in result)
       await emitToOrganizations(tx, visitor, 'user.refresh_token_reused', result.reusedOf, {})
@@ -75,7 +75,7 @@ export async function refresh(
   return outcome
 }
 
-/** An unknown token is not an error, because its session does not exist. */
+/** An unknown token is not an error, because there is no session to end. */
 export async function signOut({ database }: Services, visitor: Visitor, refreshToken: string): Promise<void> {
   await database.transaction(async (tx) => {
     const revoked = await revokeTokenFamilyOf(tx, hashSecret(refreshToken))

@@ -10,11 +10,11 @@ import {
   deleteIdentities,
   findIdentity,
   findOrganizationNamed,
-  followEmail,
   insertIdentity,
   listIdentities,
   listMembershipsOf,
   putClaimedMembership,
+  setEmailFromProvider,
 } from '../store/identity/identities.ts'
 import { deleteMember } from '../store/identity/members.ts'
 import { lockOrganization } from '../store/identity/organizations.ts'
@@ -128,7 +128,7 @@ async function findOrCreateUser(tx: Tx, visitor: Visitor, identity: OidcIdentity
   const email = normalizeEmail(identity.email) ?? ''
   const known = await findIdentity(tx, issuer, subject)
   if (known) {
-    await followEmail(tx, known.user_id, email)
+    await setEmailFromProvider(tx, known.user_id, email)
     return known.user_id
   }
   const user = (await insertUser(tx, { id: uuid(), email, passwordHash: null, isOperator: false }))!
@@ -168,15 +168,15 @@ async function applyClaims(
   const memberships = await listMembershipsOf(tx, userId)
   for (const before of memberships.filter(({ oidc_issuer }) => oidc_issuer === issuer)) {
     const kept = before.organization_id === claimed?.organizationId ? claimed : undefined
-    const left = kept?.role
-    if (left !== before.role) await lockOrganization(tx, before.organization_id)
+    const newRole = kept?.role
+    if (newRole !== before.role) await lockOrganization(tx, before.organization_id)
     if (kept) await putClaimedMembership(tx, { ...kept, userId, issuer })
     else await deleteMember(tx, before.organization_id, userId)
     tx.signal('access')
-    if (left === before.role) continue
-    await endGrantsOfMember(tx, { ...by, organizationId: before.organization_id }, userId, left, false)
-    const data = { role: left ?? before.role, previous_role: before.role, issuer }
-    const type = left ? 'member.updated' : 'member.removed'
+    if (newRole === before.role) continue
+    await endGrantsOfMember(tx, { ...by, organizationId: before.organization_id }, userId, newRole, false)
+    const data = { role: newRole ?? before.role, previous_role: before.role, issuer }
+    const type = newRole ? 'member.updated' : 'member.removed'
     await emitUser(tx, visitor, type, userId, { organizationId: before.organization_id, data })
   }
   if (!claimed || memberships.some(({ organization_id }) => organization_id === claimed.organizationId))

@@ -29,7 +29,7 @@ export interface NewUser {
   is_operator?: boolean
 }
 
-/** An operator invites a user: one link for an account, a membership, operator rights, or several of these. */
+/** Creates one link that offers a user an account, a membership, operator rights, or several of these. */
 export async function inviteUser(
   tx: Tx,
   by: Requester,
@@ -91,7 +91,7 @@ export async function setUserSuspended(
 }
 
 /** Also revokes the user's operator keys, or withdraws the invitation to become an operator. */
-export async function removeOperatorMark(tx: Tx, by: Requester, userId: string): Promise<PersonRow> {
+export async function removeOperatorRights(tx: Tx, by: Requester, userId: string): Promise<PersonRow> {
   const taken = await deleteOperatorInvitation(tx, userId)
   if (taken) {
     const person = { ...personOf([taken]), is_operator: false }

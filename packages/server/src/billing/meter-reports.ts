@@ -20,7 +20,7 @@ import { ensureCustomer } from './stripe-customers.ts'
  * Records the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a
  * negative amount, and the days of a month add up exactly to its invoice.
  */
-export async function noteMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
+export async function recordMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
   const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
   const until = (isCounted: (rowDay: string) => boolean) =>
     totalCents(chargeLines(rows.filter((row) => isCounted(row.day))))
@@ -29,7 +29,7 @@ export async function noteMeterReport(tx: Tx, organizationId: string, day: strin
 }
 
 const meterEventName = 'slipway_usage_cents'
-const atOnce = 50
+const reportsAtOnce = 50
 /**
  * The provider ignores a repeated identifier for at least a day. This is an hour less, because clocks differ.
  */
@@ -44,7 +44,7 @@ export async function sendMeterReports(services: Services): Promise<void> {
   if (services.config.billing.provider !== 'stripe') return
   const stripe = await stripeOf(services)
   for (;;) {
-    const due = await takeMeterReports(services.database, atOnce)
+    const due = await takeMeterReports(services.database, reportsAtOnce)
     if (due.length === 0) return
     for (const report of due)
       await send(services, stripe, report).catch(async (error) => {

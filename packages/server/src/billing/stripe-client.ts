@@ -12,16 +12,16 @@ export async function stripeOf({ config }: Pick<Services, 'config'>): Promise<St
   const known = clients.get(config)
   if (known) return known
   const { stripeKey, stripeApiUrl } = config.billing
-  const at = stripeApiUrl === '' ? null : new URL(stripeApiUrl)
+  const apiUrl = stripeApiUrl === '' ? null : new URL(stripeApiUrl)
   const client = new StripeClient(stripeKey, {
     timeout: timeoutMs,
     maxNetworkRetries: 1,
     telemetry: false,
     appInfo: { name: 'slipway' },
-    ...(at && {
-      host: at.hostname,
-      port: at.port || (at.protocol === 'https:' ? '443' : '80'),
-      protocol: at.protocol === 'https:' ? ('https' as const) : ('http' as const),
+    ...(apiUrl && {
+      host: apiUrl.hostname,
+      port: apiUrl.port || (apiUrl.protocol === 'https:' ? '443' : '80'),
+      protocol: apiUrl.protocol === 'https:' ? ('https' as const) : ('http' as const),
     }),
   })
   clients.set(config, client)

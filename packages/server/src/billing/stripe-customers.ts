@@ -139,7 +139,7 @@ async function readCustomer(stripe: Stripe, id: string) {
 }
 
 /** Marks Slipway's invoice as paid for the month that the provider's paid invoice covers. */
-export async function notePaidInvoice(
+export async function recordPaidInvoice(
   services: Services,
   customerId: string,
   periodEndSeconds: number,

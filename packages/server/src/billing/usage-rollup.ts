@@ -22,10 +22,10 @@ import {
   listProjectIds,
   markDayClosed,
 } from '../store/billing/usage-days.ts'
-import { noteMeterReport } from './meter-reports.ts'
+import { recordMeterReport } from './meter-reports.ts'
 import { chargeDue, emitBilling, systemOf } from './payments.ts'
 
-const projectsOfShard = 500
+const projectsPerShard = 500
 
 /**
  * Closes every day that is due, oldest first. It writes the day's usage in shards of projects. Then it
@@ -54,7 +54,7 @@ async function beginNext({ config }: Services, tx: Tx): Promise<RollupRow | null
 async function addShard(services: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {
   // A server of an earlier version may have closed the whole day in one transaction.
   if (await isDayClosed(tx, day)) return void (await endRollup(tx, day))
-  const upTo = await findShardEnd(tx, done_up_to, projectsOfShard)
+  const upTo = await findShardEnd(tx, done_up_to, projectsPerShard)
   if (upTo) {
     await addUsageOfDay(tx, day, { after: done_up_to, upTo })
     await advanceRollup(tx, day, upTo)
@@ -73,7 +73,7 @@ async function closeNextOrganization(
   const fromDay = isLastOfMonth(day) ? monthOf(day) : day
   const organizationId = await findNextWithUsage(tx, done_up_to, fromDay, day)
   if (!organizationId) return void (await endRollup(tx, day))
-  if (config.billing.provider === 'stripe') await noteMeterReport(tx, organizationId, day)
+  if (config.billing.provider === 'stripe') await recordMeterReport(tx, organizationId, day)
   if (isLastOfMonth(day)) {
     await issueInvoice(tx, organizationId, monthOf(day))
     if (config.billing.provider === 'builtin') await chargeDue(tx, systemOf(organizationId))

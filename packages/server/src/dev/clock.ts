@@ -14,13 +14,13 @@ import { silenceMs } from '../store/fleet/locations.ts'
 import { listWatchedLocations } from '../store/metrics/idle.ts'
 import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
-const maxSettleMs = 30_000
+const maxWorkMs = 30_000
 const pollMs = 10
 /**
  * Work that must be done before the clock is moved further. Hosts and GPUs wait for reports, which have their
  * own schedule.
  */
-const settledKinds: WorkKind[] = [
+const awaitedKinds: WorkKind[] = [
   'operations',
   'events',
   'webhooks',
@@ -72,12 +72,12 @@ export async function advanceClock(
     throw new Failure('invalid_argument', 'Send either seconds or to, not both.')
   const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
   if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
-  const limit = performance.now() + maxSettleMs
+  const limit = performance.now() + maxWorkMs
   const { rollupAtUtc } = config.billing
   const { unreachableS } = config.operations
   let todo = { readsEngines: true, bills: true }
   for (let isEnd = target <= start; ; ) {
-    await settle(workers, limit, todo)
+    await finishDueWork(workers, limit, todo)
     if (isEnd) return readClock(workers)
     const { now } = await findClock(database)
     const params = { now, warnAheadS, rollupAtUtc, thresholds, silenceMs, unreachableS }
@@ -99,7 +99,7 @@ export async function advanceClock(
  * does not depend on the clock, so they are read only when the advance begins and ends, and when a host or
  * GPU waits for a report.
  */
-async function settle(
+async function finishDueWork(
   workers: Workers,
   limit: number,
   { readsEngines, bills }: { readsEngines: boolean; bills: boolean },
@@ -131,13 +131,13 @@ async function settle(
     if (services.config.mail) await mail.once()
     const left = await waitForOperations(workers, limit)
     found = await find()
-    const kinds = settledKinds.filter((kind) => found[kind])
+    const kinds = awaitedKinds.filter((kind) => found[kind])
     const isQuiet = left.length === 0 && kinds.length === 0
     // GPUs that were released in this iteration return to stock with the next report.
     if (isQuiet && (wasQuiet || !found.gpus)) return
     wasQuiet = isQuiet
     if (!isQuiet && performance.now() > limit)
-      throw unsettled((await findClock(database)).now, [...left, ...kinds])
+      throw unfinishedWork((await findClock(database)).now, [...left, ...kinds])
   }
 }
 
@@ -150,7 +150,7 @@ async function waitForOperations({ services: { database } }: Workers, limit: num
   }
 }
 
-const unsettled = (now: Date, left: string[]) =>
+const unfinishedWork = (now: Date, left: string[]) =>
   new Failure(
     'conflict',
     `The clock stopped at ${time(now)}, because the following did not finish within 30 s: ${left.join(', ')}.`,

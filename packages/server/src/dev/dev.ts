@@ -10,7 +10,7 @@ import { mountLevers, watchRequests } from './mount.ts'
 import { RequestLog } from './request-log.ts'
 
 export interface Dev {
-  /** The operations, with steps that fail as the faults say. */
+  /** The operations, with steps that fail if an active fault applies to them. */
   definitions: Definition[]
   engine<E extends Engine>(engine: E): E
   mode(workers: Workers): DevMode

@@ -62,8 +62,8 @@ export class Faults {
   /** Delays, rejects or hangs a request that matches a fault. */
   async interceptRequest(request: FastifyRequest): Promise<void> {
     const { routeId, body } = request
-    if (routeId === null || !this.#concerns(routeId)) return
-    const fault = this.#draw(routeId, '', String((body as { name?: unknown } | null)?.name ?? ''))
+    if (routeId === null || !this.#hasFaultOn(routeId)) return
+    const fault = this.#chooseFault(routeId, '', String((body as { name?: unknown } | null)?.name ?? ''))
     if (!fault) return
     await delay(fault.delay_ms ?? 0)
     if (fault.effect === 'hang') await waitForDisconnect(request)
@@ -71,7 +71,7 @@ export class Faults {
     if (fault.effect === 'reject') throw new Failure((fault.code as never) ?? 'conflict', message)
   }
 
-  /** Returns the definitions with steps that fail as the faults say. Only steps with engine work can fail. */
+  /** Wraps the steps, so that active faults apply to them. Only steps with engine work can fail. */
   around(definitions: Definition[]): Definition[] {
     return definitions.map((definition) => ({
       ...definition,
@@ -89,7 +89,7 @@ export class Faults {
   ): Promise<Outcome> {
     const key = `${work.operation.id} ${step}`
     const isFirst = !this.#decisions.has(key)
-    if (isFirst) this.#decide(key, await this.#drawForStep(kind, step, work))
+    if (isFirst) this.#decide(key, await this.#chooseForStep(kind, step, work))
     const fault = this.#decisions.get(key)
     if (!fault) return call(work)
     if (isFirst) await delay(fault.delay_ms ?? 0, undefined, { signal: work.signal })
@@ -117,10 +117,10 @@ export class Faults {
     }
   }
 
-  async #drawForStep(kind: string, step: string, { operation, services }: Work): Promise<DevFault | null> {
-    if (!this.#concerns(kind)) return null
+  async #chooseForStep(kind: string, step: string, { operation, services }: Work): Promise<DevFault | null> {
+    if (!this.#hasFaultOn(kind)) return null
     const [named] = await withResourceNames(services.database, [{ resource_id: operation.resource_id }])
-    return this.#draw(kind, step, named!.resource_name)
+    return this.#chooseFault(kind, step, named!.resource_name)
   }
 
   #decide(key: string, fault: DevFault | null): void {
@@ -128,13 +128,13 @@ export class Faults {
     this.#decisions.set(key, fault)
   }
 
-  #concerns(on: string): boolean {
+  #hasFaultOn(on: string): boolean {
     return this.#faults.some((fault) => fault.on === on)
   }
 
   /** Counts a call against every fault that matches it, and returns the first one that takes effect. */
-  #draw(on: string, step: string, name: string): DevFault | null {
-    let drawn: DevFault | null = null
+  #chooseFault(on: string, step: string, name: string): DevFault | null {
+    let chosen: DevFault | null = null
     for (const fault of this.#faults) {
       const isMatch =
         fault.on === on &&
@@ -144,13 +144,13 @@ export class Faults {
       const isDue =
         fault.matched >= (fault.after ?? 0) && fault.applied < (fault.times ?? Number.POSITIVE_INFINITY)
       fault.matched++
-      if (!drawn && isDue && isDrawn(fault, name)) {
+      if (!chosen && isDue && isSelected(fault, name)) {
         fault.applied++
-        drawn = fault
+        chosen = fault
       }
       void updateFault(this.#db, fault).catch(() => {})
     }
-    return drawn
+    return chosen
   }
 
   #check({ on, step, effect, code }: DevFaultCreate): void {
@@ -184,7 +184,7 @@ function refuse(problem: string): never {
  * without a name, the number of the match is used. The same seed therefore gives the same failures,
  * regardless of the order in which requests and steps arrive.
  */
-function isDrawn({ probability = 1, seed = 0, matched }: DevFault, name: string): boolean {
+function isSelected({ probability = 1, seed = 0, matched }: DevFault, name: string): boolean {
   const digest = createHash('sha256')
     .update(`${seed} ${name || matched}`)
     .digest()

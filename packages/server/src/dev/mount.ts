@@ -48,7 +48,7 @@ export interface DevParts {
 export function watchRequests(app: FastifyInstance, faults: Faults, log: RequestLog): void {
   app.addHook('preHandler', (request) => faults.interceptRequest(request))
   app.addHook('onResponse', (request, reply, done) => {
-    log.note(request, reply, new Date())
+    log.record(request, reply, new Date())
     done()
   })
 }
@@ -150,11 +150,11 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
       if (!engines.has(body.location))
         throw invalidField('location', oneOf(body.location, [...engines.keys()]))
       await database.transaction(async (tx) => {
-        const place = { location: body.location, family: type.family }
-        const fitting = await limitCapacity(tx, place, type.gpuCount, body.free)
+        const stock = { location: body.location, family: type.family }
+        const fitting = await limitCapacity(tx, stock, type.gpuCount, body.free)
         if (fitting < body.free)
           throw invalidField('free', `is too large: only ${fitting} VMs of this type fit now`)
-        await offerGpus(tx, await listHostIds(tx, place))
+        await offerGpus(tx, await listHostIds(tx, stock))
       })
       return body
     },

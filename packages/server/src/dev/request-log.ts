@@ -11,7 +11,7 @@ export class RequestLog {
   readonly #kept: DevRequest[] = []
   #position = 0
 
-  note(request: FastifyRequest, reply: FastifyReply, now: Date): void {
+  record(request: FastifyRequest, reply: FastifyReply, now: Date): void {
     const path = request.url
     if (path.startsWith('/_dev') || path.startsWith('/billing/') || request.routeId === null) return
     this.#kept.push({

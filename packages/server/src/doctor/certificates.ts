@@ -49,7 +49,7 @@ function certificateFinding(certFile: string, keyFile: string, publicUrl: string
   }
 }
 
-/** This machine may reach the proxy in another way than clients on the internet, or not at all. */
+/** This machine may reach the proxy by a different route than clients on the internet, or not at all. */
 async function publicFinding(publicUrl: string): Promise<Finding> {
   if (!publicUrl.startsWith('https:')) return ok(step, `not used by ${publicUrl}`)
   try {

@@ -32,9 +32,9 @@ let decoy: Promise<string> | undefined
  * If there is no stored hash, does the same work with a decoy, so that the duration does not reveal whether
  * the user exists.
  */
-export async function isPasswordRight(passwordHash: string | null, password: string): Promise<boolean> {
+export async function isPasswordCorrect(passwordHash: string | null, password: string): Promise<boolean> {
   decoy ??= hash(randomBytes(32), cost)
   const against = passwordHash ?? (await decoy)
-  const isRight = await queue.inTurn(() => verify(against, password))
-  return isRight && passwordHash !== null
+  const isCorrect = await queue.inTurn(() => verify(against, password))
+  return isCorrect && passwordHash !== null
 }

@@ -11,9 +11,9 @@ export interface SlotHolder {
 export interface Shares {
   ids: string[]
   held: number[]
-  most: number[]
+  max: number[]
   /** How many slots a project or organization that is not listed may hold. */
-  mostOfNew: number
+  maxOfNew: number
 }
 
 /**
@@ -67,19 +67,19 @@ export class SlotShares {
    * How many slots one claim may take for several holders together, so that a slot stays free for a new
    * holder.
    */
-  get mostForAll(): number {
-    return Math.min(this.free, this.#most(0, organizationPart))
+  get maxForAll(): number {
+    return Math.min(this.free, this.#max(0, organizationPart))
   }
 
   /**
    * How many slots any project could take now without a check of its share; 0 or less if a project has used
    * up its share.
    */
-  get mostForAny(): number {
-    let most = Math.min(this.free, this.#left(0, projectPart))
-    for (const held of this.#projects.held) most = Math.min(most, this.#left(held, projectPart))
-    for (const held of this.#organizations.held) most = Math.min(most, this.#left(held, organizationPart))
-    return most
+  get maxForAny(): number {
+    let max = Math.min(this.free, this.#left(0, projectPart))
+    for (const held of this.#projects.held) max = Math.min(max, this.#left(held, projectPart))
+    for (const held of this.#organizations.held) max = Math.min(max, this.#left(held, organizationPart))
+    return max
   }
 
   get projects(): Shares {
@@ -92,15 +92,15 @@ export class SlotShares {
 
   #shares(counts: Counts, part: number): Shares {
     const held = [...counts.held]
-    const most = held.map((count) => this.#most(count, part))
-    return { ids: [...counts.ids], held, most, mostOfNew: this.#most(0, part) }
+    const max = held.map((count) => this.#max(count, part))
+    return { ids: [...counts.ids], held, max, maxOfNew: this.#max(0, part) }
   }
 
   #left(held: number, part: number): number {
-    return this.#most(held, part) - held
+    return this.#max(held, part) - held
   }
 
-  #most(held: number, part: number): number {
+  #max(held: number, part: number): number {
     return Math.max(1, Math.floor((this.free + held) * part))
   }
 }
@@ -110,11 +110,11 @@ export class SlotShares {
  * remember that order.
  */
 class Counts {
-  readonly #mostKept: number
+  readonly #maxKept: number
   readonly #counts = new Map<string, number>()
 
-  constructor(mostKept: number) {
-    this.#mostKept = mostKept
+  constructor(maxKept: number) {
+    this.#maxKept = maxKept
   }
 
   get ids(): Iterable<string> {
@@ -133,7 +133,7 @@ class Counts {
     const held = this.of(id)
     this.#counts.delete(id)
     this.#counts.set(id, held + 1)
-    if (this.#counts.size > this.#mostKept) this.#forgetOne()
+    if (this.#counts.size > this.#maxKept) this.#forgetOne()
   }
 
   release(id: string): void {

@@ -65,7 +65,7 @@ export interface Engine {
   /**
    * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is
    * complete. From then on, the copy does not need its source. If the guest of a running VM has an agent, its
-   * file systems are frozen while the copy begins, and thawed whatever happens. Throws `unfrozen` if freezing
+   * file systems are frozen while the copy begins, and always thawed after it. Throws `unfrozen` if freezing
    * is required but not possible. A call during the copy changes nothing. Throws `rejected` if the copy can
    * no longer be completed.
    */
@@ -338,9 +338,9 @@ export class EngineError extends Error {
 }
 
 /**
- * The inventory cannot be read, but this engine's control plane can fail while its hosts keep running. The
- * hosts keep their state for at most `toleranceMs` after the last inventory. Any other inventory error means
- * that the hosts do not respond.
+ * The inventory cannot be read, but the hosts may still be running: only the engine's control plane is known
+ * to have failed. The hosts keep their state for at most `toleranceMs` after the last inventory. Any other
+ * inventory error means that the hosts do not respond.
  */
 export class EngineUnreadable extends EngineError {
   readonly toleranceMs: number

@@ -2,7 +2,7 @@ import { Failure } from '../domain/failure.ts'
 import { kinds } from '../operations/capture/capture.ts'
 import { admitCaptureDelete } from '../operations/capture/delete.ts'
 import { admitDiskDelete } from '../operations/disk/delete.ts'
-import { forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
+import { forgetVm, markOsDiskLost, releaseGpus } from '../operations/vm/state.ts'
 import type { Tx } from '../postgres/database.ts'
 import { findCapture, lockCapturesOfHost, unpinLostCapture } from '../store/captures/captures.ts'
 import { findDisk } from '../store/compute/disks.ts'
@@ -13,8 +13,8 @@ import type { HostRow } from '../store/fleet/fleet.ts'
 import {
   lockDisksOfHost,
   lockVmsOfHost,
-  loseHostGpus,
   markHostForgotten,
+  removeHostGpus,
   unpinLostDisk,
 } from '../store/fleet/forgotten-hosts.ts'
 import { readHost } from './hosts.ts'
@@ -24,7 +24,7 @@ const detail = 'its host is lost permanently'
 /**
  * Gives up a host that will not return, at the request of an operator. Its VMs lose their OS disk. VMs that
  * were deleted while it was down are removed, and so are the disks, custom images and snapshots on it.
- * Unfinished operations notice this at their next step. This can safely be repeated.
+ * Unfinished operations notice this at their next step. This function can be repeated safely.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)
@@ -34,12 +34,12 @@ export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<Hos
       'conflict',
       `The host ${name} is ${state}; only a host that is down can be forgotten. Drain it instead, and remove it when it is empty.`,
     )
-  for (const vm of vms) await loseVm(tx, by, vm.id, vm.lives_on_host)
-  await loseHostGpus(tx, id)
+  for (const vm of vms) await releaseLostVm(tx, by, vm.id, vm.lives_on_host)
+  await removeHostGpus(tx, id)
   const disks = await lockDisksOfHost(tx, id)
-  for (const disk of disks) await loseDisk(tx, by, disk)
+  for (const disk of disks) await deleteLostDisk(tx, by, disk)
   const captures = await lockCapturesOfHost(tx, id)
-  for (const capture of captures) await loseCapture(tx, by, capture)
+  for (const capture of captures) await deleteLostCapture(tx, by, capture)
   const data = {
     name,
     location,
@@ -51,18 +51,18 @@ export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<Hos
   return readHost(tx, id)
 }
 
-async function loseVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): Promise<void> {
+async function releaseLostVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): Promise<void> {
   const vm = (await findAnyVm(tx, id))!
   if (vm.deleted_at) return forgetVm(tx, vm)
   if (livesOnHost) {
     await releaseGpus(tx, vm)
-    await loseOsDisk(tx, vm, { ...by, detail })
+    await markOsDiskLost(tx, vm, { ...by, detail })
   }
   await setVmHost(tx, id, null)
 }
 
 /** Deletes the disk with a normal deletion, which also cancels its unfinished operations. */
-async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
+async function deleteLostDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
   await unpinLostDisk(tx, id)
   const disk = (await findDisk(tx, project_id, id))!
   const owner = { ...by, projectId: project_id }
@@ -71,8 +71,12 @@ async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string;
   await admitDiskDelete(tx, owner, disk)
 }
 
-/** Deletes the image or snapshot in the same way. */
-async function loseCapture(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
+/** Deletes the image or snapshot with a normal deletion, like a disk. */
+async function deleteLostCapture(
+  tx: Tx,
+  by: Requester,
+  { id, project_id }: { id: string; project_id: string },
+) {
   await unpinLostCapture(tx, id)
   const capture = (await findCapture(tx, project_id, id))!
   const owner = { ...by, projectId: project_id }

@@ -3,7 +3,7 @@ import type { Queryable } from '../postgres/database.ts'
 import { sharedRead } from '../postgres/keyed.ts'
 import { listReservedRoom, type ReservedRoom } from '../store/capacity/reserved-room.ts'
 
-/** Shared, because programs that poll for a free GPU ask for it each time. */
+/** Concurrent calls share one read, because every program that polls for a free GPU needs it. */
 const roomOf = sharedRead(listReservedRoom)
 
 const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =>

@@ -29,8 +29,8 @@ export const publicOwner = 'public'
 const operators = 'operators'
 
 /**
- * Returns the owner that a request counts against in limits: the organization, all operators together, or a user without an
- * organization.
+ * Returns the owner whose limits a request counts against: the organization, all operators together, or a
+ * user without an organization.
  */
 export function ownerOf(caller: Caller, organizationId: string | null): string {
   if (isOperator(caller)) return operators
@@ -63,14 +63,14 @@ export class Access {
   /** An instance without signals serves only one transaction. */
   constructor(database: Queryable, signals?: Signals) {
     this.#isOfTransaction = signals === undefined
-    const noteValid = (digest: string) => (caller: Caller | null) => {
+    const rememberValid = (digest: string) => (caller: Caller | null) => {
       if (caller) this.#validDigests.add(digest)
       return caller
     }
     this.#keys = new ShortCache((digest) =>
-      findKeyCaller(database, digest, !this.#isOfTransaction).then(noteValid(digest)),
+      findKeyCaller(database, digest, !this.#isOfTransaction).then(rememberValid(digest)),
     )
-    this.#users = new ShortCache((digest) => findTokenCaller(database, digest).then(noteValid(digest)))
+    this.#users = new ShortCache((digest) => findTokenCaller(database, digest).then(rememberValid(digest)))
     this.#projects = new ShortCache((projectId) => {
       if (!isUuid(projectId)) throw invalidParameter('project_id', 'must be a UUID')
       return findProjectScope(database, projectId)

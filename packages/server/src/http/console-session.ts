@@ -16,8 +16,9 @@ interface Credentials {
 }
 
 /**
- * The browser's session. The refresh token is in a cookie for this path that scripts cannot read; the page gets the access
- * token. Requests go through the public token endpoints, so that their checks, limits and errors apply.
+ * Mounts the endpoints of the browser's session. The refresh token is in a cookie for this path that scripts
+ * cannot read; the page gets only the access token. Requests go through the public token endpoints, so that
+ * their checks, limits and errors apply.
  */
 export function mountConsoleSession(app: FastifyInstance, services: Services): void {
   const post = (request: FastifyRequest, url: string, payload: object) =>

@@ -72,7 +72,7 @@ export class RawResponse {
   }
 }
 
-/** Returned by a handler that has taken over the reply, such as that of a stream. */
+/** Returned by a handler that sends the response itself, such as the handler of a stream. */
 export const alreadyResponded = Symbol('alreadyResponded')
 
 export type Handler<Id extends RouteId> = (

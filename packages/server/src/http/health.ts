@@ -13,7 +13,7 @@ import type { Metrics } from './metrics/metrics.ts'
 /** The time limit of a readiness check, so that it gets a response within two seconds. */
 const readyMs = 1_800
 
-/** For load balancers and monitoring. Only /metrics needs a token, except from loopback. */
+/** Mounts the endpoints for monitoring. Only /metrics needs a token, except from loopback. */
 export function mountHealth(
   app: FastifyInstance,
   services: Services,

@@ -121,8 +121,8 @@ export function mountRoutes(
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
         const run = () =>
           write
-            ? write({ contextIn, owner, once: idempotentRequestOf(route, request) }).then((it) =>
-                sendWritten(it, reply),
+            ? write({ contextIn, owner, once: idempotentRequestOf(route, request) }).then((response) =>
+                sendWritten(response, reply),
               )
             : read(contextIn(database.forOwner(owner))).then((result) => send(result, reply))
         const fail = (error: unknown) => sendFailure(toFailure(error), request, reply)

@@ -13,7 +13,7 @@ const path = '/v0.1/auth/oidc'
 const cookieName = 'slipway_oidc'
 const flowSeconds = 600
 
-/** Encrypted in a cookie, so that only the browser that began the sign-in can finish it. */
+/** A sign-in in progress, encrypted in a cookie, so that only the browser that began it can finish it. */
 interface Pending extends OidcFlow {
   provider: string
   /** The user who links an identity; empty for a sign-in. */
@@ -21,7 +21,7 @@ interface Pending extends OidcFlow {
   until: number
 }
 
-/** The two pages of single sign-on, which respond with redirects instead of JSON. */
+/** Mounts the two pages of single sign-on, which respond with redirects instead of JSON. */
 export function mountOidc(app: FastifyInstance, services: Services, limiter: RateLimiter): void {
   app.register(async (scope) => {
     await scope.register(fastifyCookie)

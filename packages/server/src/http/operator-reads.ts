@@ -22,7 +22,7 @@ export class OperatorReads {
     this.#routeId = routeId
   }
 
-  /** Returns whether this contains data of a tenant that is not recorded yet. */
+  /** Returns whether `shown` contains data of a tenant that is not recorded yet. */
   isUnrecorded(shown: unknown): boolean {
     return this.#unrecordedIn(shown).length > 0
   }

@@ -69,7 +69,7 @@ const isEmptyObject = (value: unknown) =>
 interface Form {
   properties: Record<string, { const?: unknown }>
   /** The fields that distinguish the form: the first required field, or all fields if none is required. */
-  heads: string[]
+  keyFields: string[]
   validate: ValidateFunction
 }
 
@@ -84,25 +84,27 @@ function compileBody(schema: TSchema): (value: unknown) => void {
   }
   const forms = members.map((member): Form => {
     const { properties, required } = member
-    const heads = required?.[0] === undefined ? Object.keys(properties) : [required[0]]
-    return { properties, heads, validate: exact.compile(member) }
+    const keyFields = required?.[0] === undefined ? Object.keys(properties) : [required[0]]
+    return { properties, keyFields, validate: exact.compile(member) }
   })
   return (value) => {
     if (forms.some(({ validate }) => validate(value))) return
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) requireOneForm(forms, value)
-    const meant = forms.toSorted((a, b) => overlap(b, value) - overlap(a, value))[0]!
-    check(meant.validate, value, 'body')
+    const likely = forms.toSorted((a, b) => overlap(b, value) - overlap(a, value))[0]!
+    check(likely.validate, value, 'body')
   }
 }
 
 /** Throws if the body has the distinguishing fields of no form, or of more than one form. */
 function requireOneForm(forms: Form[], value: object): void {
-  const heads = [...new Set(forms.flatMap((form) => form.heads))]
+  const keyFields = [...new Set(forms.flatMap((form) => form.keyFields))]
   const given = [
-    ...new Set(forms.flatMap((form) => form.heads.filter((name) => Object.hasOwn(value, name)).slice(0, 1))),
+    ...new Set(
+      forms.flatMap((form) => form.keyFields.filter((name) => Object.hasOwn(value, name)).slice(0, 1)),
+    ),
   ]
-  const [only] = heads
-  if (heads.length === 1 && only !== undefined) {
+  const [only] = keyFields
+  if (keyFields.length === 1 && only !== undefined) {
     const choices = forms.map(({ properties }) => String(properties[only]?.const))
     const content = (value as Record<string, unknown>)[only]
     if (!choices.includes(content as string)) throw invalidParameter(`/${only}`, oneOf(content, choices))
@@ -116,7 +118,9 @@ function requireOneForm(forms: Form[], value: object): void {
 /** Returns, for example, `exactly one of size, or any of name, description`. */
 function choiceOf(forms: Form[]): string {
   const [single, several] = [true, false].map((isSingle) =>
-    forms.filter(({ heads }) => (heads.length === 1) === isSingle).flatMap(({ heads }) => heads),
+    forms
+      .filter(({ keyFields }) => (keyFields.length === 1) === isSingle)
+      .flatMap(({ keyFields }) => keyFields),
   ) as [string[], string[]]
   const one = `exactly one of ${[...new Set(single)].join(', ')}`
   return several.length === 0 ? one : `${one}, or any of ${several.join(', ')}`

@@ -6,7 +6,7 @@ import type { Services } from '../services.ts'
 import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
 import { queueNotices } from './notices.ts'
 
-const batch = 10
+const mailsAtOnce = 10
 /** The pauses begin at a minute and double, so the attempts span about four hours. */
 const maxAttempts = 8
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
@@ -49,7 +49,7 @@ export class MailDelivery {
   }
 
   async send(): Promise<void> {
-    for (const mail of await claimMails(this.#services.database, batch)) await this.#sendOne(mail)
+    for (const mail of await claimMails(this.#services.database, mailsAtOnce)) await this.#sendOne(mail)
   }
 
   async #sendOne({ id, recipient, sealed, attempts }: MailRow): Promise<void> {

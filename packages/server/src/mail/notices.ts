@@ -10,7 +10,7 @@ import {
 } from '../store/events/mails.ts'
 import { queueMail } from './queue.ts'
 
-const batch = 5_000
+const eventsAtOnce = 5_000
 
 const noteOf = ({ note }: Record<string, unknown>) => (note ? ` Operator's note: ${note}` : '')
 
@@ -62,7 +62,7 @@ export async function queueNotices(services: Services): Promise<void> {
     const cursor = await lockMailCursor(tx)
     if (!cursor) return
     const after = cursor.position ?? (await findEventBounds(tx)).last
-    const { rows, end } = await listNotices(tx, after, batch, Object.keys(texts))
+    const { rows, end } = await listNotices(tx, after, eventsAtOnce, Object.keys(texts))
     for (const notice of rows) {
       const { subject, text } = texts[notice.type]!(notice)
       for (const to of await recipientsOf(tx, notice))

@@ -13,8 +13,8 @@ interface Waiter {
 
 /**
  * Decides which owner gets the next database connection. Owners, mostly organizations, take turns, so that an
- * owner with many waiting requests delays another owner by at most one request. Every other connection goes
- * to the system.
+ * owner with many waiting requests delays another owner by at most one request. Every second connection goes
+ * to work of the system, if any waits.
  */
 export class ConnectionQueue {
   #free: number

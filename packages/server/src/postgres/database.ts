@@ -26,8 +26,8 @@ const defaultResponseMs = 20_000
  * process breaks the connection.
  */
 const statementShare = 0.9
-const mostAttempts = 8
-const mostOwners = 10_000
+const maxAttempts = 8
+const maxOwners = 10_000
 /** The pause doubles with every further attempt. */
 const longestFirstPauseMs = 4
 
@@ -123,7 +123,7 @@ export class Database implements Queryable {
   forOwner(owner: string): Tx {
     const known = this.#owners.get(owner)
     if (known) return known
-    if (this.#owners.size >= mostOwners) this.#owners.clear()
+    if (this.#owners.size >= maxOwners) this.#owners.clear()
     const tx = this.#autocommit(owner)
     this.#owners.set(owner, tx)
     return tx
@@ -154,8 +154,8 @@ export class Database implements Queryable {
       } catch (error) {
         const reason = await tx.rollback(error)
         // Each connection that is older than a migration may fail once.
-        const most = isOutdatedPlan(reason) ? mostAttempts + this.pool.options.max : mostAttempts
-        if (attempt >= most || !isRetryable(reason)) throw reason
+        const limit = isOutdatedPlan(reason) ? maxAttempts + this.pool.options.max : maxAttempts
+        if (attempt >= limit || !isRetryable(reason)) throw reason
       } finally {
         tx.close()
       }

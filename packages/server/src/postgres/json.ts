@@ -78,7 +78,7 @@ export const each = (item: Json, from: string, orderBy: string): Json => [
 ]
 
 /** PostgreSQL accepts at most 100 arguments of a function. */
-const mostArguments = 100
+const maxArguments = 100
 
 /** Returns the SQL expression for the whole text. */
 export function jsonSql(pieces: Json): string {
@@ -101,6 +101,6 @@ export function jsonSql(pieces: Json): string {
 function concat(parts: string[]): string {
   // Unlike `concat`, this keeps NULL, so that a list has no item if there is no row.
   if (parts.length === 1) return `(${parts[0]})::text`
-  if (parts.length <= mostArguments) return `concat(${parts.join(', ')})`
-  return `concat(${concat(parts.slice(0, mostArguments))}, ${concat(parts.slice(mostArguments))})`
+  if (parts.length <= maxArguments) return `concat(${parts.join(', ')})`
+  return `concat(${concat(parts.slice(0, maxArguments))}, ${concat(parts.slice(maxArguments))})`
 }

@@ -16,7 +16,7 @@ const migrationLock = 7_102_001
 const lockRetryMs = 50
 const lockWaitMs = 400
 const lockPauseMs = 200
-const mostLockAttempts = 100
+const maxLockAttempts = 100
 const lockNotAvailable = '55P03'
 /** How long a statement may go without a response, except those of a migration. */
 const responseMs = 20_000
@@ -102,7 +102,7 @@ async function applyMigration(client: pg.Client, { version, text }: Migration): 
       return
     } catch (error) {
       await client.query('ROLLBACK').catch(() => {})
-      if (sqlState(error) !== lockNotAvailable || attempt >= mostLockAttempts) throw error
+      if (sqlState(error) !== lockNotAvailable || attempt >= maxLockAttempts) throw error
       await delay(lockPauseMs)
     }
 }

@@ -45,7 +45,10 @@ const lastName = `repeat('z', 64)`
  */
 const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> => {
   // Rows without a price come last in both directions.
-  const [dearest, cheapest] = [`coalesce(${usdPerHour}, 'Infinity')`, `coalesce(${usdPerHour}, -1)`]
+  const [ascendingPrice, descendingPrice] = [
+    `coalesce(${usdPerHour}, 'Infinity')`,
+    `coalesce(${usdPerHour}, -1)`,
+  ]
   return {
     created_at: { key: `''`, isAfter: `${id} > coalesce(:afterId::uuid, ${firstId})`, orderBy: id },
     '-created_at': {
@@ -60,14 +63,14 @@ const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> =>
       orderBy: `${name} DESC`,
     },
     usd_per_hour: {
-      key: `${dearest}::text`,
-      isAfter: `(${dearest}, ${id}) > (coalesce(:afterKey::numeric, -1), coalesce(:afterId::uuid, ${firstId}))`,
-      orderBy: `${dearest}, ${id}`,
+      key: `${ascendingPrice}::text`,
+      isAfter: `(${ascendingPrice}, ${id}) > (coalesce(:afterKey::numeric, -1), coalesce(:afterId::uuid, ${firstId}))`,
+      orderBy: `${ascendingPrice}, ${id}`,
     },
     '-usd_per_hour': {
-      key: `${cheapest}::text`,
-      isAfter: `(${cheapest}, ${id}) < (coalesce(:afterKey::numeric, 'Infinity'), coalesce(:afterId::uuid, ${lastId}))`,
-      orderBy: `${cheapest} DESC, ${id} DESC`,
+      key: `${descendingPrice}::text`,
+      isAfter: `(${descendingPrice}, ${id}) < (coalesce(:afterKey::numeric, 'Infinity'), coalesce(:afterId::uuid, ${lastId}))`,
+      orderBy: `${descendingPrice} DESC, ${id} DESC`,
     },
   }
 }

@@ -86,17 +86,17 @@ export class CapacityQueue {
   async #process(id: string): Promise<void> {
     const { database } = this.#services
     const request = await findRequest(database, id)
-    const standing = request && (await findBlockConditions(database, { id, location: request.location }))
-    if (!request?.due_at || !standing) return
+    const conditions = request && (await findBlockConditions(database, { id, location: request.location }))
+    if (!request?.due_at || !conditions) return
     if (request.state === 'held') {
-      // If the request has an operation, its group did not boot and is still being removed after the time of
-      // a hold, so other requests get the GPUs.
+      // A request with an operation wants a group that did not boot. The hold has expired while the group was
+      // being removed, so other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
-      if (standing.has_hold_expired) return this.#lapse(request)
+      if (conditions.has_hold_expired) return this.#lapse(request)
       return
     }
-    if (standing.is_over) return this.#expire(request)
+    if (conditions.is_over) return this.#expire(request)
     if (await this.#open(request)) await this.#offer(request)
   }
 

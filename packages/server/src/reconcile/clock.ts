@@ -6,8 +6,8 @@ const holdMs = 15 * 60_000
 
 /**
  * Watches PostgreSQL's clock, which is the service's clock. If it jumps back, the service's time pauses and
- * then continues from where it was. If it jumps forward, the guard can only report it, after a comparison
- * with this process's timer.
+ * then continues from where it was. A jump forward is found by comparison with this process's timer, and can
+ * only be reported.
  */
 export class ClockGuard {
   readonly #services: Services

@@ -6,11 +6,11 @@ import { listExpiredVms, listVmsToWarn, lockExpiredVm, markWarned } from '../sto
 import { findAnyVm, lockVm } from '../store/compute/vms.ts'
 import { emit, system } from '../store/events/events.ts'
 
-const batch = 1_000
+const maxVms = 1_000
 
 /** Emits one event for each VM that expires soon. */
 export async function warnOfExpiry({ database }: Services): Promise<void> {
-  for (const { id } of await listVmsToWarn(database, batch))
+  for (const { id } of await listVmsToWarn(database, maxVms))
     await database.transaction(async (tx) => {
       const vm = await findAnyVm(tx, id)
       if (!vm || !(await markWarned(tx, id))) return
@@ -26,7 +26,7 @@ export async function warnOfExpiry({ database }: Services): Promise<void> {
 
 /** Stops or deletes expired VMs, depending on `on_expiry`. A protected VM is only stopped. */
 export async function expireVms({ database, log }: Services): Promise<void> {
-  for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
+  for (const { id, project_id, on_expiry } of await listExpiredVms(database, maxVms))
     await database
       .transaction(async (tx) => {
         const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, { projectId: project_id, id }))

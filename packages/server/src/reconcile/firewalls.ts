@@ -3,7 +3,7 @@ import type { HostReport } from '../engines/engine.ts'
 import { applyDue, applyFirewalls } from '../operations/firewall/apply.ts'
 import type { Services } from '../services.ts'
 import { releaseAddresses } from '../store/network/addresses.ts'
-import { claimBehindOnHosts, listProjectsBehind } from '../store/network/firewall-queue.ts'
+import { claimOutdatedOnHosts, listOutdatedProjects } from '../store/network/firewall-queue.ts'
 
 /** Projects of one location that are processed at the same time, each with one batch of VMs. */
 const projectsAtOnce = 8
@@ -66,7 +66,7 @@ export class Firewalls {
   async #begin(queue: LocationQueue, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted || queue.working.size >= projectsAtOnce) return false
     const { database } = this.#services
-    const found = await listProjectsBehind(database, queue.location, queue.after, projectsPerRead)
+    const found = await listOutdatedProjects(database, queue.location, queue.after, projectsPerRead)
     const waiting = found.filter(({ project_id, is_due }) => is_due && !queue.working.has(project_id))
     const chosen = waiting.slice(0, Math.max(0, projectsAtOnce - queue.working.size))
     for (const { project_id } of chosen) this.#work(queue, project_id, signal)
@@ -107,6 +107,6 @@ export async function protectReturningHosts(
   signal: AbortSignal,
 ): Promise<void> {
   const hosts = reports.map(({ name }) => name)
-  const vms = await claimBehindOnHosts(services.database, location, hosts, returningVmsPerReport)
+  const vms = await claimOutdatedOnHosts(services.database, location, hosts, returningVmsPerReport)
   await applyFirewalls(services, vms, signal)
 }

@@ -3,7 +3,7 @@ import type { GuestReport } from '../domain/guest/report.ts'
 import { driverReasons, type Fault, hasReason, withoutRecovered } from '../domain/health/health.ts'
 import type { VmSample } from '../engines/engine.ts'
 import { replaceByPolicy } from '../operations/health/automatic.ts'
-import { changeHealth, noteFaults, resumeBilling } from '../operations/health/faults.ts'
+import { changeHealth, recordFaults, resumeBilling } from '../operations/health/faults.ts'
 import type { Tx } from '../postgres/database.ts'
 import { pingDatabase } from '../postgres/ping.ts'
 import { time } from '../postgres/time.ts'
@@ -43,7 +43,7 @@ export async function applyHostFaults({ database, config }: Services, location: 
         await recordFault(tx, { ...fault, gpuId: gpu_id, vmId: null, isSuspect: true })
         return
       }
-      const reasons = await noteFaults(tx, vm, gpus, [fault], chosen)
+      const reasons = await recordFaults(tx, vm, gpus, [fault], chosen)
       if (reasons.length === 0) return
       await changeHealth(tx, vm, [...(vm.health?.reasons ?? []), ...reasons], gpus[gpuIndex]!.isLost)
     })
@@ -88,7 +88,7 @@ async function applyGuestReport(
   const gpus = await listGpusOfVm(tx, vmId)
   await lockHosts(tx, [...new Set(gpus.map(({ host_id }) => host_id))])
   const now = time(await pingDatabase(tx))
-  const reasons = await noteFaults(tx, vm, gpus, await newFaults(tx, vmId, guest, now), chosen)
+  const reasons = await recordFaults(tx, vm, gpus, await newFaults(tx, vmId, guest, now), chosen)
   const fromDriver = driverReasons(guest.gpus.slice(0, gpus.length), now)
   await suspectGpus(tx, gpus, fromDriver)
   const known = vm.health?.reasons ?? []
@@ -114,8 +114,7 @@ async function suspectGpus(tx: Tx, gpus: VmGpu[], reasons: { gpu_index: number }
 }
 
 /**
- * Replaces unhealthy VMs whose tenants have chosen this, unless the faults in the location have a common
- * cause.
+ * Replaces unhealthy VMs whose policy is `replace`, unless the faults in the location have a common cause.
  */
 export async function replaceUnhealthyVms({ database, log }: Services, location: string): Promise<void> {
   const vms = await listReplaceableVms(database, location)
@@ -130,7 +129,7 @@ export async function replaceUnhealthyVms({ database, log }: Services, location:
  * Resumes billing of VMs whose GPU is back, whose pause has lasted a day, or for which other GPUs have been
  * available for an hour.
  */
-export async function resumeBills({ database }: Services, location: string): Promise<void> {
+export async function resumePausedBilling({ database }: Services, location: string): Promise<void> {
   for (const { id } of await listPausedVms(database, location))
     await database.transaction(async (tx) => {
       const vm = await lockAnyVm(tx, id)

@@ -12,8 +12,8 @@ import {
   type KnownGpuRow,
   type LostHost,
   lockReportedHosts,
-  loseHosts,
-  loseSilentHosts,
+  markHostsDown,
+  markSilentHostsDown,
   type ReportedGpu,
   type ReportedHost,
   type ReportRequest,
@@ -23,12 +23,12 @@ import {
 } from '../store/fleet/host-reports.ts'
 import type { Inspection } from '../store/fleet/inspections.ts'
 import {
-  hasAnsweredWithin,
-  noteEngineAnswer,
-  noteEngineProblem,
+  hasRespondedWithin,
+  recordEngineProblem,
+  recordEngineResponse,
   silenceMs,
 } from '../store/fleet/locations.ts'
-import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
+import { findOutdatedHosts, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 const reportsPerStatement = 1000
 /**
@@ -82,12 +82,12 @@ async function applyTogether(
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
   const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt: asked.askedAt, silenceMs })
   const downIds = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
-  const hostsBehind = downIds.length > 0 ? await findHostsBehind(tx, downIds) : new Set()
+  const outdatedHosts = downIds.length > 0 ? await findOutdatedHosts(tx, downIds) : new Set()
   const reportByName = new Map(changed.map((one) => [one.name, one]))
   const changes = hosts.map((host) => {
     const { report, fingerprint } = reportByName.get(host.name)!
     const known = gpus.filter((gpu) => gpu.hostId === host.id)
-    const { change, notices } = changeOf(host, known, report, host.is_late || hostsBehind.has(host.id))
+    const { change, notices } = changeOf(host, known, report, host.is_late || outdatedHosts.has(host.id))
     const capabilities = { ...change.capabilities, engine: engineName }
     return { host, notices, row: { ...change, capabilities, fingerprint } }
   })
@@ -173,19 +173,19 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
  * elsewhere.
  */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
-  const places = gpus
+  const gpuFields = gpus
     .map(({ pciAddress, model, numaNode, iommuGroup, check, xids }) => [
       ...[pciAddress, model, numaNode, iommuGroup],
       // A healthy GPU has the same fingerprint as one that the host cannot check.
       ...(check?.passed === false || xids ? [check, xids] : []),
     ])
     .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
-  return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
+  return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, gpuFields]), 'base64url')
 }
 
 /** Marks hosts that have not reported for `afterMs` as down. Returns their number. */
 export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
-  database.transaction((tx) => loseSilent(tx, afterMs, silence))
+  database.transaction((tx) => markSilentDown(tx, afterMs, silence))
 
 /**
  * Ends an inspection of a location: records why its engine did not report everything ('' if it did), and
@@ -198,15 +198,15 @@ export async function endInspection(
   { inspection, problem, unreadMs }: { inspection: Inspection; problem: string; unreadMs: number },
 ): Promise<void> {
   await database.transaction(async (tx) => {
-    if (problem === '') await noteEngineAnswer(tx, location)
-    else await noteEngineProblem(tx, location, problem)
-    if (unreadMs > 0 && (await hasAnsweredWithin(tx, location, unreadMs))) return
-    await loseSilent(tx, silenceMs, { locations: [location], inspection })
+    if (problem === '') await recordEngineResponse(tx, location)
+    else await recordEngineProblem(tx, location, problem)
+    if (unreadMs > 0 && (await hasRespondedWithin(tx, location, unreadMs))) return
+    await markSilentDown(tx, silenceMs, { locations: [location], inspection })
   })
 }
 
-async function loseSilent(tx: Tx, afterMs: number, silence: Silence): Promise<number> {
-  const lost = await loseSilentHosts(tx, afterMs, silence)
+async function markSilentDown(tx: Tx, afterMs: number, silence: Silence): Promise<number> {
+  const lost = await markSilentHostsDown(tx, afterMs, silence)
   await emitDown(tx, lost)
   return lost.length
 }
@@ -218,7 +218,7 @@ export async function markUnreachableHosts(
   names: string[],
 ): Promise<void> {
   if (names.length > 0)
-    await database.transaction(async (tx) => emitDown(tx, await loseHosts(tx, location, names)))
+    await database.transaction(async (tx) => emitDown(tx, await markHostsDown(tx, location, names)))
 }
 
 async function emitDown(tx: Tx, lost: LostHost[]): Promise<void> {

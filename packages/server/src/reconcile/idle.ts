@@ -47,8 +47,8 @@ async function act(tx: Tx, id: string): Promise<void> {
   const { policy, idle_since, stops_at, now } = vm
   const from = new Date(now.getTime() - policy.window_seconds * 1000)
   const isKnown = idle_since !== null && coversWindow(await countReportedSamples(tx, id, from), policy)
-  if (!isKnown) return vm.is_told ? undefined : announce(tx, vm, 'vm.idle_unknown', null)
-  if (policy.action === 'notify') return vm.is_told ? undefined : announce(tx, vm, 'vm.idle', null)
+  if (!isKnown) return vm.is_announced ? undefined : announce(tx, vm, 'vm.idle_unknown', null)
+  if (policy.action === 'notify') return vm.is_announced ? undefined : announce(tx, vm, 'vm.idle', null)
   if (!stops_at) return announce(tx, vm, 'vm.idle_stopping', new Date(now.getTime() + warnedAheadS * 1000))
   if (stops_at > now) return
   const row = await lockVm(tx, { projectId: vm.project_id, id })

@@ -51,7 +51,7 @@ export class Orphans {
       if (newest_generation === null && this.#isKept({ id, location, host }, inspectedAt.getTime())) continue
       const generation = Math.max(newest_generation ?? 0, object.generation)
       const ref = { id, host }
-      log.warn({ id, location }, 'removing an orphan: nothing in the store has this id')
+      log.warn({ id, location }, 'removing an orphan: the database has no row with this id')
       try {
         await withinLimit(signal, removalMs, (limited) =>
           removals[kind](engine)(ref, { generation, signal: limited }),
@@ -76,7 +76,7 @@ export class Orphans {
     this.#seenSince.set(unknown.id, now)
     log.warn(
       unknown,
-      `unknown object: nothing in the store has this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
+      `unknown object: the database has no row with this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
     )
     return true
   }

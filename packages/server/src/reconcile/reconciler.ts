@@ -9,7 +9,7 @@ import { ClockGuard } from './clock.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { repairGroups } from './groups.ts'
-import { applyGuestReports, replaceUnhealthyVms, resumeBills } from './health.ts'
+import { applyGuestReports, replaceUnhealthyVms, resumePausedBilling } from './health.ts'
 import { Hints } from './hints.ts'
 import { applyIdlePolicies } from './idle.ts'
 import { Inventory } from './inventory.ts'
@@ -32,7 +32,7 @@ const groupMs = 30_000
 const sampleMs = 55_000
 const packMs = 300_000
 /**
- * The pause between two inventories of a simulated location, where hosts change only through our own calls.
+ * The pause between two inventories of a simulated location, where only calls of the service change hosts.
  * Together with the time between two reads of due work, it is shorter than the time after which a location
  * counts as unserved.
  */
@@ -110,11 +110,11 @@ export class Reconciler {
   /** Starts inspecting a location whose engine is open in this process. */
   serve(location: string): void {
     const { engines } = this.#services
-    const left = new AbortController()
-    this.#served.set(location, left)
-    this.#tasks.stopping.addEventListener('abort', () => left.abort())
+    const leaving = new AbortController()
+    this.#served.set(location, leaving)
+    this.#tasks.stopping.addEventListener('abort', () => leaving.abort())
     const unwatch = engines.get(location)!.watch((vmId) => this.#hints.add(vmId))
-    left.signal.addEventListener('abort', unwatch)
+    leaving.signal.addEventListener('abort', unwatch)
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
@@ -124,12 +124,12 @@ export class Reconciler {
       },
     }
     const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
-    this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), left.signal)
+    this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), leaving.signal)
     this.#inTurn(
       {},
       { name: `samples ${location}`, everyMs: sampleMs },
       (signal) => this.#sample(location, AbortSignal.any([signal, AbortSignal.timeout(callMs)])),
-      left.signal,
+      leaving.signal,
     )
   }
 
@@ -174,7 +174,7 @@ export class Reconciler {
     await applyIdlePolicies(this.#services, location, samples)
     await applyGuestReports(this.#services, location, samples)
     await replaceUnhealthyVms(this.#services, location)
-    await resumeBills(this.#services, location)
+    await resumePausedBilling(this.#services, location)
   }
 
   firewalls(): Promise<void> {

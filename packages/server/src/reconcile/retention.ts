@@ -12,7 +12,7 @@ import { chunkPrunes } from '../store/metrics/samples.ts'
 import { simulated } from '../store/simulated/objects.ts'
 
 /** Small enough that one statement does not hold locks or a connection for long. */
-const batch = 1_000
+const rowsPerStatement = 1_000
 
 /**
  * Each function removes at most `limit` rows that are older than their retention period, and returns how
@@ -33,5 +33,6 @@ const prunes: ((db: Queryable, limit: number) => Promise<number>)[] = [
 
 /** Removes all rows that are older than their retention period. */
 export async function pruneOld({ database }: Services, signal?: AbortSignal): Promise<void> {
-  for (const prune of prunes) while ((await prune(database, batch)) === batch) if (signal?.aborted) return
+  for (const prune of prunes)
+    while ((await prune(database, rowsPerStatement)) === rowsPerStatement) if (signal?.aborted) return
 }

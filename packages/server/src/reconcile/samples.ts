@@ -17,8 +17,8 @@ export async function sampleLocation(
 ): Promise<VmSample[]> {
   const samples: VmSample[] = []
   for await (const sample of engines.get(location)!.sample(signal)) samples.push(sample)
-  for (const some of chunksOf(samples, samplesPerStatement))
-    await insertSamples(database, location, some.map(newSample))
+  for (const chunk of chunksOf(samples, samplesPerStatement))
+    await insertSamples(database, location, chunk.map(newSample))
   return samples
 }
 
@@ -43,8 +43,8 @@ export async function packSamples({ database }: Services, signal: AbortSignal): 
     const count = await database.transaction(async (tx) => {
       const rows = await takeOldSamples(tx, vmsPerChunking)
       const byVm = groupBy(rows, ({ vm_id }) => vm_id)
-      const chunks = [...byVm].flatMap(([vm_id, some]) => {
-        const samples = some.map(sampleOf).toSorted((a, b) => a.at - b.at)
+      const chunks = [...byVm].flatMap(([vm_id, rowsOfVm]) => {
+        const samples = rowsOfVm.map(sampleOf).toSorted((a, b) => a.at - b.at)
         return chunksOfSamples(samples).map((chunk) => ({ vm_id, ...chunk }))
       })
       if (chunks.length > 0) await insertChunks(tx, chunks)

@@ -4,11 +4,11 @@ import { listVmsOfSuspendedOrganizations } from '../store/compute/vm-list.ts'
 import { lockVm } from '../store/compute/vms.ts'
 import { system } from '../store/events/events.ts'
 
-const batch = 100
+const maxVms = 100
 
 /** Stops the VMs of organizations whose suspension includes stopping VMs, even VMs that are started later. */
 export async function stopSuspendedVms({ database, log }: Services): Promise<void> {
-  for (const { id, project_id } of await listVmsOfSuspendedOrganizations(database, batch))
+  for (const { id, project_id } of await listVmsOfSuspendedOrganizations(database, maxVms))
     await database
       .transaction(async (tx) => {
         const vm = await lockVm(tx, { projectId: project_id, id })

@@ -3,7 +3,13 @@ import { zeroUuid } from '../domain/ids.ts'
 import { EngineError, type HostReport, type ReportedVm, type VmStatus } from '../engines/engine.ts'
 import { emitUnassigned } from '../operations/address/events.ts'
 import { engineAt } from '../operations/engine-work.ts'
-import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
+import {
+  changeVmState,
+  forgetVm,
+  markOsDiskFound,
+  markOsDiskLost,
+  releaseGpus,
+} from '../operations/vm/state.ts'
 import { refOf } from '../operations/vm/vm.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
@@ -85,8 +91,8 @@ export async function reconcileVm(services: Services, id: string, signal: AbortS
     if (!(await lockUnchangedVm(tx, id, vm.generation))) return
     const current = (await findAnyVm(tx, id))!
     const cause = { ...system, ...(found.detail && { detail: found.detail }) }
-    if (!found.hasOsDisk) return loseOsDisk(tx, current, cause)
-    if (current.os_disk_lost_at) return findOsDisk(tx, current, cause)
+    if (!found.hasOsDisk) return markOsDiskLost(tx, current, cause)
+    if (current.os_disk_lost_at) return markOsDiskFound(tx, current, cause)
     if (!(await changeVmState(tx, current, found.state, { cause }))) return
     if (found.state === 'STATE_SHUTOFF') {
       await markVmStopped(tx, id)

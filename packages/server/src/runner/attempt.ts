@@ -19,7 +19,7 @@ import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
 import { cancelled, type Definition, next, type Outcome, type Work } from './operation.ts'
 import type { SharedSteps } from './shared-steps.ts'
-import { noteStep } from './step-log.ts'
+import { logStep } from './step-log.ts'
 
 /**
  * If an operation waits for less than this time, this process wakes it with a timer. Longer waits end when
@@ -259,6 +259,6 @@ export class Attempt {
   }
 
   #log(state: StepEntry['state']): void {
-    this.#progress = noteStep(this.#progress, this.#step.name, state, this.#now)
+    this.#progress = logStep(this.#progress, this.#step.name, state, this.#now)
   }
 }

@@ -19,7 +19,7 @@ export async function withinLimit<T>(
   aborted.catch(() => {})
   const end = () => limit.abort()
   const timer = setTimeout(end, ms).unref()
-  // Many calls share this signal.
+  // Many calls listen to this signal, so Node's warning about listener leaks is disabled.
   setMaxListeners(0, until)
   until.addEventListener('abort', end)
   if (until.aborted) end()

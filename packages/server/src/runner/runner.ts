@@ -102,23 +102,28 @@ export class Runner implements SlotOwner {
   /** Returns whether more operations may be due. */
   async #claim(): Promise<boolean> {
     if (this.#tasks.stopping.aborted) return false
-    const { free, mostForAny, mostForAll } = this.#shares
-    const isFair = this.#isStarved || mostForAny <= 0
+    const { free, maxForAny, maxForAll } = this.#shares
+    const isFair = this.#isStarved || maxForAny <= 0
     // While the claim runs, new operations of this process must not take slots before waiting operations.
     this.#isStarved = isFair
     if (free <= 0) return false
     const leaseToken = uuid()
     const { database, engines, config } = this.#services
-    const most = isFair ? mostForAll : mostForAny
-    const claim = { leaseToken, leaseMs: config.operations.leaseMs, locations: ['', ...engines.keys()], most }
+    const limit = isFair ? maxForAll : maxForAny
+    const claim = {
+      leaseToken,
+      leaseMs: config.operations.leaseMs,
+      locations: ['', ...engines.keys()],
+      limit,
+    }
     const rows = isFair
       ? await claimOperationsFairly(database, claim, this.#shares)
       : await claimOperations(database, claim)
     for (const row of rows)
       this.#begin(row, leaseToken, { projectId: row.project_id, organizationId: row.organization_id })
     // Operations of holders that have used up their share may still be waiting.
-    this.#isStarved = rows.length === most || this.#shares.mostForAny <= 0
-    return rows.length === most
+    this.#isStarved = rows.length === limit || this.#shares.maxForAny <= 0
+    return rows.length === limit
   }
 
   #begin(row: ClaimedOperation, token: string, holder: SlotHolder): void {

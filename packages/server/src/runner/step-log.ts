@@ -5,7 +5,7 @@ import type { StepEntry } from '../store/compute/operation-row.ts'
  * Returns the progress with the step's new state in the log. A failed step keeps the state `failed`, although
  * it is undone as well.
  */
-export function noteStep<P extends Pick<Progress, 'step_log'>>(
+export function logStep<P extends Pick<Progress, 'step_log'>>(
   progress: P,
   name: string,
   state: StepEntry['state'],

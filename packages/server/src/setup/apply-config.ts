@@ -108,9 +108,9 @@ export function effectiveLocations(
   stored: LocationRow[],
 ): LocationConfig[] {
   const [first] = stored
-  const isUnnamed =
+  const isDefault =
     config.locations.length === 0 || isDeepStrictEqual(config.locations, demoLocations(config.engine))
-  if (!first || !isUnnamed) return config.locations
+  if (!first || !isDefault) return config.locations
   const earlier = demoLocations(first.engine)
   const isDemoStore = earlier.every(({ name }) => stored.some((row) => row.name === name))
   return isDemoStore ? earlier : config.locations

@@ -22,7 +22,7 @@ import {
   writeSecretKeys,
 } from './secret-key-file.ts'
 
-const batch = 100
+const rowsPerTransaction = 100
 
 /** Loads the secret keys. Throws if the key of the database is not among them; the first process sets that key. */
 export async function openSecretKey(database: Database, at: SecretKeyLocation): Promise<SecretKeyFile> {
@@ -76,7 +76,7 @@ async function resealAll(
   let count = 0
   for (let after: string | undefined = zeroUuid; after; )
     after = await database.transaction(async (tx) => {
-      const rows = await list.all(tx, { after: after!, most: batch })
+      const rows = await list.all(tx, { after: after!, limit: rowsPerTransaction })
       const stale = rows.filter(({ sealed }) => sealedKeyId(sealed) !== keys.newest.id)
       for (const { id, sealed } of stale)
         await update.run(tx, { id, sealed: sealSecret(keys, openSecret(keys, sealed)) })

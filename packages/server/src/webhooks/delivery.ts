@@ -96,18 +96,18 @@ export class WebhookDelivery {
   async #claim(isSlow: boolean): Promise<boolean> {
     const room = this.#slots.room(isSlow)
     if (room <= 0) return false
-    const begun = await this.#services.database.transaction(async (tx) => {
+    const claims = await this.#services.database.transaction(async (tx) => {
       const dueWebhooks = await claimDueWebhooks(tx, isSlow, this.#slots.full, room)
       if (dueWebhooks.length === 0) return []
       const shares = this.#slots.share(dueWebhooks, isSlow)
       const claimed = await claimDeliveries(tx, shares, leaseMs)
-      return claimed.map((each) => ({
-        each,
-        due: dueWebhooks.find(({ webhookId }) => webhookId === each.delivery.webhook_id)!,
+      return claimed.map((claim) => ({
+        claim,
+        due: dueWebhooks.find(({ webhookId }) => webhookId === claim.delivery.webhook_id)!,
       }))
     })
-    for (const { each, due } of begun) this.#begin(each, { ...due })
-    return begun.length > 0
+    for (const { claim, due } of claims) this.#begin(claim, { ...due })
+    return claims.length > 0
   }
 
   #begin(claimed: ClaimedDelivery, due: DueWebhook): void {
@@ -137,9 +137,9 @@ export class WebhookDelivery {
       'user-agent': 'slipway-webhooks',
       ...webhookHeaders(secrets, { id: event.id, sentAt: claimedAt, body }),
     }
-    const begunAt = performance.now()
+    const startedAtMs = performance.now()
     const outcome = await this.#sender.post(url, headers, body, attemptMs)
-    await this.#recordOutcome(delivery, outcome, performance.now() - begunAt > quickMs)
+    await this.#recordOutcome(delivery, outcome, performance.now() - startedAtMs > quickMs)
   }
 
   async #recordOutcome(delivery: DeliveryRow, outcome: Outcome, isSlow: boolean): Promise<void> {

@@ -27,9 +27,9 @@ const failed = (error: string): Outcome => ({ status: 0, error, responseBody: ''
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
 /**
- * Posts to URLs that tenants choose, without letting them reach our network. The name is resolved here, its
- * addresses are checked, and the connection is made to a checked address, so a DNS change in between has no
- * effect. Redirects are not followed.
+ * Posts to URLs that tenants choose, without letting them reach the operator's network. The name is resolved
+ * here, its addresses are checked, and the connection is made to a checked address, so a DNS change in
+ * between has no effect. Redirects are not followed.
  */
 export class WebhookSender {
   readonly #mayReach: (address: string) => boolean
@@ -40,14 +40,14 @@ export class WebhookSender {
     this.#resolve = resolve
   }
 
-  /** Returns why this URL is refused. A name that does not resolve now is accepted. */
-  async objectionTo(text: string, withinMs: number): Promise<string | undefined> {
+  /** Returns why this URL is rejected, or undefined. A name that does not resolve now is accepted. */
+  async problemWith(text: string, withinMs: number): Promise<string | undefined> {
     if (!URL.canParse(text)) return 'is not a URL'
     const url = new URL(text)
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
     if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
-    const gaveUp = new Promise<string[]>((resolve) => setTimeout(resolve, withinMs, []).unref())
-    const addresses = await Promise.race([this.#addressesOf(url).catch(() => []), gaveUp])
+    const timeout = new Promise<string[]>((resolve) => setTimeout(resolve, withinMs, []).unref())
+    const addresses = await Promise.race([this.#addressesOf(url).catch(() => []), timeout])
     if (addresses.some((address) => !this.#mayReach(address)))
       return 'must resolve to a public address, or to a block that the operator allows with [webhooks] allow_private_ranges'
     return undefined

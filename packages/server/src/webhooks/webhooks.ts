@@ -151,6 +151,6 @@ async function emitWebhook(
 
 async function checkUrl({ config }: Services, url: string): Promise<void> {
   const sender = new WebhookSender(addressGuard(config.webhooks.allowPrivateRanges))
-  const objection = await sender.objectionTo(url, resolveMs)
-  if (objection) throw invalidField('url', objection)
+  const problem = await sender.problemWith(url, resolveMs)
+  if (problem) throw invalidField('url', problem)
 }

@@ -57,7 +57,7 @@ test('any project may take a slot that is offered to all', () => {
     fc.property(slots, steps, fc.constantFrom(...holders, newcomer), (count, asked, taker) => {
       const shares = new SlotShares(count)
       perform(shares, asked)
-      for (let left = shares.mostForAny; left > 0; left--) {
+      for (let left = shares.maxForAny; left > 0; left--) {
         expect(shares.canTake(taker)).toBe(true)
         shares.take(taker)
       }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hashPassword, isPasswordRight } from '../../src/domain/password.ts'
+import { hashPassword, isPasswordCorrect } from '../../src/domain/password.ts'
 import { hashSecret, newToken, open, seal } from '../../src/domain/secret.ts'
 
 test('a token shows its kind and is always different', () => {
@@ -33,10 +33,10 @@ test('a password matches its own hash, which is Argon2id and salted', async () =
   const [one, other] = [await hashPassword('correct horse'), await hashPassword('correct horse')]
   expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
   expect(one).not.toBe(other)
-  expect(await isPasswordRight(one, 'correct horse')).toBe(true)
-  expect(await isPasswordRight(one, 'Correct horse')).toBe(false)
+  expect(await isPasswordCorrect(one, 'correct horse')).toBe(true)
+  expect(await isPasswordCorrect(one, 'Correct horse')).toBe(false)
 })
 
 test('the password check of an unknown user always fails', async () => {
-  expect(await isPasswordRight(null, '')).toBe(false)
+  expect(await isPasswordCorrect(null, '')).toBe(false)
 })

@@ -6,7 +6,7 @@ import { defaultConfig, rows } from '@slipway/testing/fleet.ts'
 import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Config } from '../../src/config/index.ts'
-import { isPasswordRight } from '../../src/domain/password.ts'
+import { isPasswordCorrect } from '../../src/domain/password.ts'
 import { digestOf } from '../../src/domain/secret.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { applyConfig } from '../../src/setup/apply-config.ts'
@@ -63,7 +63,7 @@ test('the demo of an empty database has a project with a write key, an operator 
   })
   expect(await callerOf(credentials.operator_key)).toMatchObject({ kind: 'operator_key' })
   const user = await findUserByEmail(database, credentials.email)
-  expect(await isPasswordRight(user!.password_hash, credentials.password)).toBe(true)
+  expect(await isPasswordCorrect(user!.password_hash, credentials.password)).toBe(true)
   const quotas = Object.fromEntries(
     (await listQuotas(database, credentials.project_id)).map(({ name, max }) => [name, max]),
   )
@@ -80,7 +80,7 @@ test('the demo has an operator account, whose password stays the same', async ()
   const { operator_email, operator_password } = (await seed())!
   const operator = (await findUserByEmail(database, operator_email))!
   expect(operator).toMatchObject({ is_operator: true })
-  expect(await isPasswordRight(operator.password_hash, operator_password)).toBe(true)
+  expect(await isPasswordCorrect(operator.password_hash, operator_password)).toBe(true)
   expect((await seed(8081))!.operator_password).toBe(operator_password)
 })
 
@@ -125,8 +125,8 @@ test('a deleted credentials file is written again with new secrets, and the old 
   expect(await callerOf(second.access_key)).not.toBeNull()
   expect(await callerOf(second.operator_key)).not.toBeNull()
   const user = await findUserByEmail(database, second.email)
-  expect(await isPasswordRight(user!.password_hash, first.password)).toBe(false)
-  expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
+  expect(await isPasswordCorrect(user!.password_hash, first.password)).toBe(false)
+  expect(await isPasswordCorrect(user!.password_hash, second.password)).toBe(true)
 })
 
 test('a damaged credentials file is not replaced, and its secrets stay valid', async () => {

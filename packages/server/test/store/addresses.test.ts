@@ -99,7 +99,7 @@ test.each([
   const count = 8_192
   await take(Array.from({ length: count }, (_, n) => n).filter(isTaken))
   for (const table of ['vms', 'public_addresses']) await rows(database, `VACUUM ANALYZE ${table}`)
-  const nothing = { place: 0, private_addresses: [], public_addresses: [] }
+  const nothing = { ordinal: 0, private_addresses: [], public_addresses: [] }
   const plans = await plansOf(database, nothing, (db) => find(count, db))
   // One statement guesses, here without candidates; the other two search.
   expect(plans).toHaveLength(3)

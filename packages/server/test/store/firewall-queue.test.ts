@@ -6,11 +6,11 @@ import { setUpProject } from '../../src/accounts/project-setup.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { releaseAddresses } from '../../src/store/network/addresses.ts'
 import {
-  claimBehind,
-  claimBehindOnHosts,
-  isNetworkBehind,
-  listProjectsBehind,
-  settleFirewalls,
+  claimOutdated,
+  claimOutdatedOnHosts,
+  isNetworkOutdated,
+  listOutdatedProjects,
+  recordTriedFirewalls,
 } from '../../src/store/network/firewall-queue.ts'
 import { plansOf, scansOf } from '../support/explain.ts'
 import { addVmRows } from '../support/vm-rows.ts'
@@ -56,43 +56,47 @@ test('projects with outdated firewalls are found in turn, regardless of their nu
   const [a, b, c] = projects as [string, string, string]
   await want(a, 500)
   await want(c, 1)
-  const found = await listProjectsBehind(database, location, first, 10)
+  const found = await listOutdatedProjects(database, location, first, 10)
   expect(found).toEqual([
     { project_id: a, is_due: true },
     { project_id: c, is_due: true },
   ])
-  expect(await listProjectsBehind(database, location, first, 1)).toHaveLength(1)
-  expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: true }])
-  expect(await claimBehind(database, scope(b), 10)).toEqual([])
+  expect(await listOutdatedProjects(database, location, first, 1)).toHaveLength(1)
+  expect(await listOutdatedProjects(database, location, a, 10)).toEqual([{ project_id: c, is_due: true }])
+  expect(await claimOutdated(database, scope(b), 10)).toEqual([])
   // A claimed VM is not due for another process, but still outdated.
-  const [claimed] = await claimBehind(database, scope(c), 10)
-  expect(await claimBehind(database, scope(c), 10)).toEqual([])
-  expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: false }])
-  await settleFirewalls(database, [{ id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 }])
-  expect(await listProjectsBehind(database, location, a, 10)).toEqual([])
+  const [claimed] = await claimOutdated(database, scope(c), 10)
+  expect(await claimOutdated(database, scope(c), 10)).toEqual([])
+  expect(await listOutdatedProjects(database, location, a, 10)).toEqual([{ project_id: c, is_due: false }])
+  await recordTriedFirewalls(database, [
+    { id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 },
+  ])
+  expect(await listOutdatedProjects(database, location, a, 10)).toEqual([])
 })
 
 test('a VM whose update failed comes after VMs that were not tried yet', async () => {
   const b = projects[1]!
   await want(b, 3)
-  const [tried] = await claimBehind(database, scope(b), 1)
-  await settleFirewalls(database, [{ id: tried!.id, generation: 0, pauseMs: 0 }])
-  const after = await claimBehind(database, scope(b), 2)
+  const [tried] = await claimOutdated(database, scope(b), 1)
+  await recordTriedFirewalls(database, [{ id: tried!.id, generation: 0, pauseMs: 0 }])
+  const after = await claimOutdated(database, scope(b), 2)
   expect(after.map(({ id }) => id)).not.toContain(tried!.id)
-  await settleFirewalls(
+  await recordTriedFirewalls(
     database,
     after.map(({ id, firewall_wanted }) => ({ id, generation: firewall_wanted, pauseMs: 0 })),
   )
-  expect(await claimBehind(database, scope(b), 3)).toMatchObject([{ id: tried!.id, firewall_attempts: 1 }])
+  expect(await claimOutdated(database, scope(b), 3)).toMatchObject([{ id: tried!.id, firewall_attempts: 1 }])
 })
 
 test('a VM whose rules change while they are applied stays outdated', async () => {
   const c = projects[2]!
   await want(c, 1)
-  const [claimed] = await claimBehind(database, scope(c), 1)
+  const [claimed] = await claimOutdated(database, scope(c), 1)
   await want(c, 1)
-  await settleFirewalls(database, [{ id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 }])
-  expect(await claimBehind(database, scope(c), 1)).toMatchObject([
+  await recordTriedFirewalls(database, [
+    { id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 },
+  ])
+  expect(await claimOutdated(database, scope(c), 1)).toMatchObject([
     { id: claimed!.id, firewall_wanted: claimed!.firewall_wanted + 1 },
   ])
 })
@@ -104,9 +108,9 @@ test('finding outdated firewalls reads no VMs that are up to date', async () => 
   await rows(database, `INSERT INTO held_addresses (address, project_id) VALUES ('198.18.0.9', $1)`, a)
   await rows(database, 'ANALYZE')
   const plans = await plansOf(database, { is_behind: true }, async (db) => {
-    await listProjectsBehind(db, location, first, 1_000)
-    await claimBehind(db, scope(a), 32)
-    await isNetworkBehind(db, { id: network!.id, projectId: a })
+    await listOutdatedProjects(db, location, first, 1_000)
+    await claimOutdated(db, scope(a), 32)
+    await isNetworkOutdated(db, { id: network!.id, projectId: a })
     await releaseAddresses(db)
   })
   expect(plans).toHaveLength(4)
@@ -116,6 +120,6 @@ test('finding outdated firewalls reads no VMs that are up to date', async () => 
       [...names].every((name) => name === 'vms_firewall_behind' || name === 'vms_pkey'),
     )
   }
-  const [onHosts] = await plansOf(database, {}, (db) => claimBehindOnHosts(db, location, ['h'], 10))
+  const [onHosts] = await plansOf(database, {}, (db) => claimOutdatedOnHosts(db, location, ['h'], 10))
   expect(scansOf(onHosts!, 'vms').map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

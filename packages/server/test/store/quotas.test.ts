@@ -10,10 +10,10 @@ import {
 } from '../../src/store/compute/organization-quotas.ts'
 import {
   deleteQuotas,
-  giveBackQuota,
   listQuotas,
   type QuotaAmounts,
   readQuotas,
+  releaseQuota,
   setQuotas,
   takeQuota,
 } from '../../src/store/compute/quotas.ts'
@@ -67,7 +67,7 @@ test('a request takes all of its quotas or none, and the refusal names the excee
     available: 2,
   })
   expect(await used(projectId)).toEqual({ vms: 1, a100_gpus: 8 })
-  await database.transaction((tx) => giveBackQuota(tx, projectId, { vms: 1, a100_gpus: 8 }))
+  await database.transaction((tx) => releaseQuota(tx, projectId, { vms: 1, a100_gpus: 8 }))
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
@@ -93,7 +93,7 @@ test('a quota keeps its usage when its limit is set below it', async () => {
   await take(projectId, { vms: 8 })
   await database.transaction((tx) => setQuotas(tx, projectId, [{ name: 'vms', max: 5 }]))
   expect(await take(projectId, { vms: 1 })).toMatchObject({ name: 'vms', available: 0 })
-  await database.transaction((tx) => giveBackQuota(tx, projectId, { vms: 4 }))
+  await database.transaction((tx) => releaseQuota(tx, projectId, { vms: 4 }))
   expect(await take(projectId, { vms: 1 })).toBeNull()
 })
 
@@ -125,7 +125,7 @@ test('an organization quota is shared by its projects, whether or not they have 
   expect(await listQuotas(database, own)).toContainEqual({ name: 'vms', max: 6, used: 6, available: 0 })
   expect(await take(none, { vms: 4 })).toBeNull()
   expect(await usedTogether(organizationId)).toEqual({ vms: 10, a100_gpus: 0 })
-  await database.transaction((tx) => giveBackQuota(tx, own, { vms: 2 }))
+  await database.transaction((tx) => releaseQuota(tx, own, { vms: 2 }))
   expect(await usedTogether(organizationId)).toEqual({ vms: 8, a100_gpus: 0 })
   await database.transaction((tx) => deleteQuotas(tx, none))
   expect(await usedTogether(organizationId)).toEqual({ vms: 4, a100_gpus: 0 })

@@ -44,8 +44,8 @@ export function estimate(queue: QueueState): Map<string, Estimate> {
 }
 
 /**
- * Returns the remaining runtime of a VM of this age. Of the past VMs that reached this age, this share had
- * ended by then.
+ * Returns the remaining runtime of a VM of this age: the time within which this share of the past VMs that
+ * reached this age had ended.
  */
 export function remainingMs(runtimesMs: number[], ageMs: number, share: number): number {
   const younger = countUpTo(runtimesMs, ageMs)

@@ -59,8 +59,8 @@ export function chooseTarget(
 ): string | undefined {
   const ranked = hosts
     .filter(({ id, free, vms }) => {
-      const most = free + vms.reduce((sum, vm) => sum + vm.gpus, 0)
-      return (hostId ?? id) === id && most >= gpus
+      const total = free + vms.reduce((sum, vm) => sum + vm.gpus, 0)
+      return (hostId ?? id) === id && total >= gpus
     })
     .map((host) => ({ id: host.id, freeAt: freeAt(host, gpus), missing: gpus - host.free }))
   ranked.sort((a, b) => a.freeAt - b.freeAt || a.missing - b.missing || (a.id < b.id ? -1 : 1))

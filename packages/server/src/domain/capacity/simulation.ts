@@ -19,7 +19,7 @@ export class QueueSimulation {
   readonly #room: GroupRoom
   /** In chronological order. */
   readonly #ends: End[]
-  readonly #left: Waiting[]
+  readonly #waiting: Waiting[]
   /** The host whose GPUs are kept for the first request; `hostId` is undefined if no host can serve it. */
   #target: { requestId: string; hostId: string | undefined } | undefined
   #at: number
@@ -28,7 +28,7 @@ export class QueueSimulation {
     this.#queue = queue
     this.#endOf = endOf
     this.#at = queue.now
-    this.#left = [...queue.waiting]
+    this.#waiting = [...queue.waiting]
     this.#free = new Map(queue.hosts.map(({ id, free }) => [id, free]))
     this.#room = new GroupRoom(queue)
     this.#ends = queue.hosts
@@ -44,7 +44,7 @@ export class QueueSimulation {
   /** Returns when each request is granted. */
   run(): Map<string, number> {
     this.#serve(new Set(this.#queue.hosts.flatMap(({ id, free }) => (free > 0 ? [id] : []))))
-    for (let next = 0; next < this.#ends.length && this.#left.length > 0; ) {
+    for (let next = 0; next < this.#ends.length && this.#waiting.length > 0; ) {
       this.#at = this.#ends[next]!.at
       const changed = new Set<string>()
       for (; this.#ends[next]?.at === this.#at; next++) {
@@ -62,9 +62,9 @@ export class QueueSimulation {
    * before.
    */
   #serve(changed: Set<string>): void {
-    for (let index = 0; index < this.#left.length; ) {
+    for (let index = 0; index < this.#waiting.length; ) {
       if (index === 0) this.#chooseTarget()
-      const request = this.#left[index]!
+      const request = this.#waiting[index]!
       const hosts = request.vms > 1 ? this.#hostsForGroup(request, changed) : this.#hostFor(request, changed)
       if (!hosts) {
         index++
@@ -72,7 +72,7 @@ export class QueueSimulation {
       }
       const isHead = request === this.#head()
       this.#grant(request, hosts)
-      this.#left.splice(index, 1)
+      this.#waiting.splice(index, 1)
       if (!isHead) continue
       // The target host is open to other requests again, and the next request may get a target.
       if (this.#target?.hostId !== undefined) changed.add(this.#target.hostId)
@@ -82,7 +82,7 @@ export class QueueSimulation {
 
   /** Returns the first request for a single VM. Groups do not accumulate GPUs. */
   #head(): Waiting | undefined {
-    return this.#left.find(({ vms }) => vms === 1)
+    return this.#waiting.find(({ vms }) => vms === 1)
   }
 
   #grant(request: Waiting, hostIds: string[]): void {

@@ -88,16 +88,16 @@ export function unpackChunk({ t, h, g }: Chunk): Sample[] {
 export function chunksOfSamples(samples: Sample[]): PackedHour[] {
   const byGpus = [...groupBy(samples, ({ gpus }) => gpus.length).values()]
   return byGpus
-    .flatMap((some) => [...groupBy(some, ({ at }) => at - (at % 3600))])
-    .flatMap(([hour, some]) => {
-      const coarse = [...groupBy(some, ({ at }) => at - (at % coarseSampleSeconds))]
+    .flatMap((group) => [...groupBy(group, ({ at }) => at - (at % 3600))])
+    .flatMap(([hour, samplesOfHour]) => {
+      const coarse = [...groupBy(samplesOfHour, ({ at }) => at - (at % coarseSampleSeconds))]
       return [
-        { hour, step: sampleSeconds, data: packChunk(some) },
+        { hour, step: sampleSeconds, data: packChunk(samplesOfHour) },
         {
           hour,
           step: coarseSampleSeconds,
           data: packChunk(coarse.map(([at, each]) => joinSamples(at, each))),
-          ...loadOf(some),
+          ...loadOf(samplesOfHour),
         },
       ]
     })

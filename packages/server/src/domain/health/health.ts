@@ -18,7 +18,7 @@ interface Circumstances {
   wasResetTwice: boolean
 }
 
-/** Limits the size of a VM's record, whatever its guest reports. */
+/** Limits the size of a VM's record, regardless of what its guest reports. */
 const maxReasons = 32
 
 /**

@@ -15,7 +15,7 @@ const table: Record<Exclude<XidMeaning, 'unlisted'>, string> = {
 /** After these errors, the VM stays healthy, but the GPU is checked when the VM releases it. */
 const checkedAfter = [63, 157]
 
-/** Stands for a lost GPU without an XID error. */
+/** Represents a lost GPU, which reports no XID error. */
 export const lostXid = 0
 
 /** Meanings that operators chose instead of those in the table. */

@@ -5,19 +5,19 @@ import { Failure } from '../failure.ts'
  * rejected.
  */
 export class Queue {
-  readonly #mostWaiting: number
+  readonly #maxWaiting: number
   readonly #waiting: (() => void)[] = []
   #free: number
 
-  constructor(mostAtOnce: number, mostWaiting: number) {
-    this.#free = mostAtOnce
-    this.#mostWaiting = mostWaiting
+  constructor(maxAtOnce: number, maxWaiting: number) {
+    this.#free = maxAtOnce
+    this.#maxWaiting = maxWaiting
   }
 
   async inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else {
-      if (this.#waiting.length >= this.#mostWaiting)
+      if (this.#waiting.length >= this.#maxWaiting)
         throw new Failure('rate_limited', 'Too many concurrent sign-ins. Try again in 1 s.', {
           retryAfterSeconds: 1,
         })

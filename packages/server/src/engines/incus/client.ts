@@ -81,14 +81,14 @@ const requestMs = 15_000
 /**
  * A member that has not responded to a request for this time is probed with a request that needs no database.
  */
-const suspectMs = 1_000
+const probeAfterMs = 1_000
 const probeMs = 2_000
 /**
  * If a probe takes this long, the member finishes its current requests, but new requests go to another
  * member.
  */
 const slowMs = 700
-const suspicionMs = 15_000
+const nextProbeMs = 15_000
 const waitS = 10
 /** Incus may have to unpack a large image. */
 const maxOperationMs = 1_800_000
@@ -127,7 +127,7 @@ export class IncusClient {
 
   /** Tries this member last, until it responds to a probe quickly. */
   avoid(connection: Connection): void {
-    this.#probeAtMs.set(connection, performance.now() + suspicionMs)
+    this.#probeAtMs.set(connection, performance.now() + nextProbeMs)
   }
 
   /** Returns the members in the order in which they are tried: the current one first, those to avoid last. */
@@ -287,10 +287,10 @@ export class IncusClient {
     const check = async () => {
       const tookMs = await this.#probe(connection)
       if (tookMs > slowMs) this.avoid(connection)
-      if (tookMs > probeMs) limit.abort(new Error(`${connection.origin} does not answer`))
+      if (tookMs > probeMs) limit.abort(new Error(`${connection.origin} does not respond`))
     }
-    const checks = this.#connections.length > 1 ? setInterval(check, suspectMs) : undefined
-    // Many requests share this signal.
+    const checks = this.#connections.length > 1 ? setInterval(check, probeAfterMs) : undefined
+    // Many requests listen to this signal, so Node's warning about listener leaks is disabled.
     setMaxListeners(0, until)
     until.addEventListener('abort', abort)
     if (until.aborted) abort()

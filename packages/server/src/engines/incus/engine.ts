@@ -35,7 +35,6 @@ import { inventory } from './fleet/inventory.ts'
 import { environmentOf, listMembers, type MemberList } from './fleet/members.ts'
 import { numaNodesOfVm } from './fleet/resources.ts'
 import { Survey } from './fleet/survey.ts'
-import { recordRemoval } from './gone.ts'
 import {
   changeExisting,
   changeInstance,
@@ -64,6 +63,7 @@ import {
 } from './networks.ts'
 import { Check, powerOff, removedDuringCreation, reset, shutDown, start } from './power.ts'
 import { ensureProject } from './project.ts'
+import { recordRemoval } from './removals.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
 import { Captures } from './storage/captures.ts'
@@ -117,7 +117,7 @@ export class IncusEngine implements Engine {
       ctx.client,
       (name) => this.#notify(vmIdOf(name)),
       (isFirst) => !isFirst && void this.#notifyAll(),
-      () => this.#survey.noteEvent(),
+      () => this.#survey.markChanged(),
     )
     this.#survey = new Survey(ctx, () => this.#events.isOpen)
   }

@@ -1,7 +1,7 @@
 import { releaseUnusedNumbers } from './agent/vxlan-numbers.ts'
 import type { IncusContext } from './context.ts'
-import { deleteOldRemovalRecords } from './gone.ts'
 import { dropUnusedNetworks } from './networks.ts'
+import { deleteOldRemovalRecords } from './removals.ts'
 
 /** Deletes removal records, reserved numbers and networks that are no longer needed. */
 export async function removeLeftovers(ctx: IncusContext, signal: AbortSignal): Promise<void> {

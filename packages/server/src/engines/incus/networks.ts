@@ -133,9 +133,9 @@ async function createBridge(
     'tunnel.v.group': '239.27.0.1',
   }
   const body = { name, type: 'bridge' }
-  for (const some of chunksOf(members ?? [], membersAtOnce))
+  for (const chunk of chunksOf(members ?? [], membersAtOnce))
     await Promise.all(
-      some.map((target) => ctx.client.create('/1.0/networks', body, { signal, query: { target } })),
+      chunk.map((target) => ctx.client.create('/1.0/networks', body, { signal, query: { target } })),
     )
   const whole = { ...body, config: { ...config, 'dns.mode': 'none', ...(members && vxlan) } }
   await ctx.client.create('/1.0/networks', whole, { signal, timeoutMs: 60_000 })

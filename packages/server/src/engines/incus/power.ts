@@ -19,8 +19,8 @@ import {
 import { limitsAdvice } from './traffic-control.ts'
 
 /**
- * Incus does not allow changes to an instance while it waits for the guest to stop, so it waits only this
- * long.
+ * How long Incus waits for a guest to stop. It is short, because Incus rejects changes to the instance in the
+ * meantime.
  */
 const shutdownWaitS = 1
 const freshMs = 2_000

@@ -10,8 +10,8 @@ import {
   type VmRef,
 } from '../engine.ts'
 
-/** The size of a simulated copy is the size of the disk divided by this number. */
-const simulatedFill = 8
+/** A simulated copy is this many times smaller than its disk. */
+const sizeReduction = 8
 
 type Consistency = NonNullable<CaptureStatus['result']>['consistency']
 
@@ -36,9 +36,9 @@ export class SimulatedCopies {
   ): Promise<{ id: string } | undefined> {
     const { id, sizeGib } = capture
     const known = await simulated.findCapture(this.#db, id)
-    // The first call determines the copy's point in time, whatever happens to the source afterwards.
+    // The first call determines the copy's point in time, regardless of later changes to the source.
     const consistency = known?.consistency ?? (await this.#consistencyOf(capture, isOn))
-    const storedBytes = Math.ceil((sizeGib * 1024 ** 3) / simulatedFill)
+    const storedBytes = Math.ceil((sizeGib * 1024 ** 3) / sizeReduction)
     const location = this.#location
     return simulated.putCapture(this.#db, { id, location, generation, storedBytes, consistency })
   }

@@ -105,8 +105,8 @@ export class SimulatedEngine implements Engine {
       const hosts = await simulated.listHosts(tx, location, after, hostsPerPage)
       const reports = hosts.filter(({ name }) => !isDetailed(name)).map(briefReport)
       const detailed = hosts.filter(({ name }) => isDetailed(name))
-      for (const some of chunksOf(detailed, hostsPerDetailedInspection))
-        reports.push(...(await this.#detailedReports(tx, some)))
+      for (const chunk of chunksOf(detailed, hostsPerDetailedInspection))
+        reports.push(...(await this.#detailedReports(tx, chunk)))
       // Disks and copies on shared storage belong to no host, so they are reported with the first host.
       const first = reports.find(
         ({ name, isSummary }) => after === '' && !isSummary && name === hosts[0]?.name,
@@ -451,10 +451,10 @@ async function requireCurrent(id: string, written: Promise<unknown>): Promise<vo
  * Writes the calls of a batch together, and returns the row of each. A second call for the same VM is retried
  * outside the batch.
  */
-const oncePerVm = <Place extends SimulatedPlacement, Row extends { id: string }>(
-  write: (vms: Place[]) => Promise<Row[]>,
+const oncePerVm = <Vm extends SimulatedPlacement, Row extends { id: string }>(
+  write: (vms: Vm[]) => Promise<Row[]>,
 ) =>
-  new Batches<Place, Row | undefined>({
+  new Batches<Vm, Row | undefined>({
     maxItems: maxVmsPerStatement,
     async handle(vms) {
       const first = new Map(vms.toReversed().map((vm) => [vm.id, vm]))

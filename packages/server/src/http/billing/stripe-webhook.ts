@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type Stripe from 'stripe'
 import { stripeOf } from '../../billing/stripe-client.ts'
-import { notePaidInvoice, syncCustomer } from '../../billing/stripe-customers.ts'
+import { recordPaidInvoice, syncCustomer } from '../../billing/stripe-customers.ts'
 import { Failure } from '../../domain/failure.ts'
 import type { Services } from '../../services.ts'
 import { isProviderEventKnown, rememberProviderEvent } from '../../store/billing/payments.ts'
@@ -60,7 +60,8 @@ async function handle(services: Services, event: Stripe.Event): Promise<void> {
   if (!relevantTypes.has(event.type)) return
   const customerId = customerOf(event)
   if (!customerId) return
-  if (event.type === 'invoice.paid') await notePaidInvoice(services, customerId, event.data.object.period_end)
+  if (event.type === 'invoice.paid')
+    await recordPaidInvoice(services, customerId, event.data.object.period_end)
   await syncCustomer(services, customerId)
 }
 

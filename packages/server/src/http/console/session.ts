@@ -14,9 +14,9 @@ const maxUnsentBytes = 1024 * 1024
 const [quickMs, slowMs] = [30, 250]
 const quickForMs = 1_000
 const idleMs = 30 * 60_000
-/** How long a client may take to answer the close message. */
+/** How long a client may take to respond to the close message. */
 const closingMs = 2_000
-/** Long enough that a few renewals may fail. */
+/** The lease of a writer. It is long enough that a few renewals may fail. */
 export const leaseS = 15
 /** Proxies close connections on which nothing is sent for long, so each renewal also sends a ping. */
 const renewEveryTicks = 5

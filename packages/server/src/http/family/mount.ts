@@ -68,7 +68,7 @@ export function mountFamily(app: FastifyInstance, base: HttpServices, limiter: R
             onRequest: async (request, reply) => {
               requirePrivate(request)
               request.signer = await keys.verify(request, reply)
-              // For the request log.
+              // The request log shows the caller.
               request.grant = { caller: request.signer.caller, project: null, organizationId: null }
               const params = request.params as Record<string, string>
               for (const name in params) params[name] = requireId(name, params[name])

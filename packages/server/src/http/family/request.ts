@@ -180,7 +180,7 @@ export class FamilyCall {
    * Returns a member of the body, such as `network_interfaces[0].subnet` for ('network_interfaces', 0,
    * 'subnet').
    */
-  given(...path: (string | number)[]): unknown {
+  bodyMember(...path: (string | number)[]): unknown {
     return memberOf(this.body, ...path)
   }
 

@@ -51,7 +51,7 @@ async function listOrStream<View>(
   // Stamp events first, so that the list contains every event that was committed before the request.
   await stampEvents(services.database, true)
   const { after } = query
-  if (after !== undefined) await requireKept(context, after)
+  if (after !== undefined) await requireNotPruned(context, after)
   const wanted: ListFilter = { ...filter, ...(await listFilterOf(context, scope)) }
   const { above, below } = await findPositions(tx, wanted.start, wanted.end)
   const read = (cursor: string | null, limit: number) => {
@@ -74,7 +74,7 @@ async function listFilterOf(
   { tx, query }: Context<EventRoutes>,
   { projectId }: EventScope,
 ): Promise<Pick<ListFilter, 'resourceIds' | 'operationState' | 'start' | 'end'>> {
-  // Only the events of a project have these two.
+  // Only the list of a project's events has these two filters.
   const { q, operation_state: operationState = null } = query as Context<'eventList'>['query']
   const [start, end] = [timeOf('start', query.start), timeOf('end', query.end)]
   const found = q === undefined || projectId === null ? null : await findEventResources(tx, projectId, q)
@@ -94,8 +94,11 @@ function timeOf(field: string, text: string | undefined): Date | null {
   return time
 }
 
-/** A client that continues from a position must not miss events. `after=0` asks for all events that are still stored. */
-async function requireKept({ tx }: Context<EventRoutes>, after: number): Promise<void> {
+/**
+ * Throws 400 if events after this position were deleted, because a client that continues from a position must
+ * not miss events. `after=0` requests all events that are still stored.
+ */
+async function requireNotPruned({ tx }: Context<EventRoutes>, after: number): Promise<void> {
   if (after > 0 && after < (await findEventBounds(tx)).pruned)
     throw new Failure(
       'invalid_argument',

@@ -1,6 +1,6 @@
-import { offerReset, resetUrl } from '../../accounts/reset.ts'
+import { createResetCodeForUser, resetUrl } from '../../accounts/reset.ts'
 import { removeSecondFactorOf } from '../../accounts/second-factor.ts'
-import { inviteUser, removeOperatorMark, setUserSuspended } from '../../accounts/users.ts'
+import { inviteUser, removeOperatorRights, setUserSuspended } from '../../accounts/users.ts'
 import { Failure, requireFound } from '../../domain/failure.ts'
 import { queueMail } from '../../mail/queue.ts'
 import { time } from '../../postgres/time.ts'
@@ -35,13 +35,13 @@ export const userHandlers = {
   async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
     if (suspended === undefined && is_operator === undefined)
       throw new Failure('invalid_argument', 'Send at least one field to change: suspended or is_operator.')
-    const unmarked = is_operator === false && (await removeOperatorMark(tx, by, params.user_id))
+    const demoted = is_operator === false && (await removeOperatorRights(tx, by, params.user_id))
     const changed = suspended !== undefined && (await setUserSuspended(tx, by, params.user_id, suspended))
-    return userView((changed || unmarked) as Exclude<typeof changed | typeof unmarked, false>)
+    return userView((changed || demoted) as Exclude<typeof changed | typeof demoted, false>)
   },
 
   async adminUserReset({ services, tx, by, params }) {
-    const { code, expiresAt } = await offerReset(tx, by, params.user_id)
+    const { code, expiresAt } = await createResetCodeForUser(tx, by, params.user_id)
     return { reset_url: resetUrl(services, code), expires_at: time(expiresAt) }
   },
 

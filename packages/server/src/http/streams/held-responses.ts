@@ -20,7 +20,7 @@ export class HeldResponses {
     this.#byOwner = new Counts(maxPerOwner)
   }
 
-  /** Counts one more until the returned function is called; throws 429 at a limit. */
+  /** Counts one more response until the returned function is called; throws 429 at a limit. */
   hold({ caller, owner }: Holder): () => void {
     if (this.#byCaller.isFull(caller)) throw this.#refusal(`${maxPerCaller} per caller`)
     if (this.#byOwner.isFull(owner)) throw this.#refusal(`${this.#byOwner.max} per organization`)

@@ -15,11 +15,11 @@ export interface Block {
 
 /** Returns why GPUs at the location cannot be given to the request now; undefined if nothing blocks it. */
 export async function blockOf(tx: Tx, request: RequestRow, location: string): Promise<Block | undefined> {
-  const standing = (await findBlockConditions(tx, { id: request.id, location }))!
-  if (standing.is_suspended) return { reason: 'suspended', until: null }
-  if (!standing.is_paid) return { reason: 'payment', until: null }
-  if (request.on_available === 'hold' && standing.no_hold_until)
-    return { reason: '', until: standing.no_hold_until }
+  const conditions = (await findBlockConditions(tx, { id: request.id, location }))!
+  if (conditions.is_suspended) return { reason: 'suspended', until: null }
+  if (!conditions.is_paid) return { reason: 'payment', until: null }
+  if (request.on_available === 'hold' && conditions.no_hold_until)
+    return { reason: '', until: conditions.no_hold_until }
   if (await budgetRefusal(tx, request.project_id)) return { reason: 'budget', until: null }
   return (await exceedsQuota(tx, request)) ? { reason: 'quota', until: null } : undefined
 }

@@ -14,7 +14,7 @@ import { lockVm } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitGroupCreate } from '../group/create.ts'
-import { isDue } from '../health/automatic.ts'
+import { isReplacementDue } from '../health/automatic.ts'
 import { admitVmReplace } from '../health/replace.ts'
 import { admitVmCreate } from '../vm/create.ts'
 import { admitVmStart } from '../vm/start.ts'
@@ -62,7 +62,7 @@ async function admitWanted(
   if (group) return admitGroupCreate(tx, catalogue, by, { ...group, vm: { ...group.vm, location } }, hold)
   if (replace_vm_id) {
     const faulty = requireFound('VM', await lockVm(tx, { projectId, id: replace_vm_id }))
-    if (!isDue(faulty))
+    if (!isReplacementDue(faulty))
       throw new Failure('conflict', `The VM ${faulty.name} no longer needs replacement GPUs.`)
     return admitVmReplace(tx, by, faulty, hold)
   }
@@ -96,7 +96,7 @@ export async function claimRequest(
 
 /**
  * Ends the hold of a request that cannot be granted now, and offers its GPUs to other requests. The request
- * keeps its place in the queue.
+ * keeps its position in the queue.
  */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { id, held_hosts } = request

@@ -15,8 +15,8 @@ import {
   lockQueues,
   lockQueuesOfHosts,
   lockQueuesOfRequest,
-  noteTurn,
   type QueueRow,
+  recordTurn,
   touchQueuesOfRequest,
 } from '../../store/capacity/queues.ts'
 import {
@@ -66,12 +66,12 @@ export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   }
 }
 
-const nextEntry = async (tx: Tx, hosts: OpenHost[], passed: string[]): Promise<QueueEntry | undefined> =>
+const nextEntry = async (tx: Tx, hosts: OpenHost[], skipped: string[]): Promise<QueueEntry | undefined> =>
   (
     await findNextEntries(
       tx,
       hosts.map(({ id }) => id),
-      passed,
+      skipped,
     )
   )[0]
 
@@ -107,8 +107,8 @@ async function offerInTurn(
   hosts: OpenHost[],
   start: QueueEntry | undefined,
 ): Promise<void> {
-  const passed: string[] = []
-  for (let next = start; next; next = await nextEntry(tx, hosts, passed)) {
+  const skipped: string[] = []
+  for (let next = start; next; next = await nextEntry(tx, hosts, skipped)) {
     const request = (await findRequest(tx, next.request_id))!
     const block = await blockOf(tx, request, queue.location)
     if (block) {
@@ -117,7 +117,7 @@ async function offerInTurn(
     }
     const placements = await placeRequest(tx, queue, hosts, next, request)
     if (!placements) {
-      passed.push(next.request_id)
+      skipped.push(next.request_id)
       continue
     }
     await holdGpus(
@@ -127,7 +127,7 @@ async function offerInTurn(
       placements.flatMap(({ gpuIds }) => gpuIds),
     )
     await becomeHeld(tx, queue, request, [...new Set(placements.map(({ hostId }) => hostId))])
-    await noteTurn(tx, { ...queueOf(queue), turn: next.turn })
+    await recordTurn(tx, { ...queueOf(queue), turn: next.turn })
   }
 }
 
@@ -156,7 +156,7 @@ async function placeRequest(
   }
   const policy = request.body.instance_group?.placement_policy ?? 'unspecified'
   const except = hosts.map(({ id }) => id)
-  hosts.push(...(await lockIdleHostsForGroup(tx, { ...wanted, except, most: entry.vms }, policy)))
+  hosts.push(...(await lockIdleHostsForGroup(tx, { ...wanted, except, limit: entry.vms }, policy)))
   const copies = hosts.map((host) => ({ ...host }))
   const placements = placeGroup(copies, wanted, entry.vms, policy)
   if (placements.length < entry.vms) {
@@ -191,7 +191,7 @@ export async function closeBlocked(tx: Tx, request: RequestRow, block: Block): P
 export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
   for (const { held_for, held_kind } of await dropHoldsOfClosedHosts(tx, hostIds))
-    if (held_kind === 'request') await loseHold(tx, held_for)
+    if (held_kind === 'request') await requeueAfterLoss(tx, held_for)
     else if (held_kind === 'reservation') await scheduleReservationCheck(tx, held_for)
 }
 
@@ -201,7 +201,7 @@ export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
  */
 export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void> {
   await dropHolds(tx, hostIds)
-  for (const { id } of await listBrokenHolds(tx, hostIds)) await loseHold(tx, id)
+  for (const { id } of await listBrokenHolds(tx, hostIds)) await requeueAfterLoss(tx, id)
   await offerGpus(tx, hostIds)
 }
 
@@ -209,7 +209,7 @@ export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void
  * Puts a request that lost some of its held GPUs back into the queue, and offers its remaining GPUs to other
  * requests.
  */
-async function loseHold(tx: Tx, requestId: string): Promise<void> {
+async function requeueAfterLoss(tx: Tx, requestId: string): Promise<void> {
   const { held_hosts } = (await findRequest(tx, requestId))!
   await lockHosts(tx, held_hosts)
   await endHolds(tx, requestId, held_hosts)

@@ -56,7 +56,7 @@ async function nextCheckAt(tx: Tx, queue: QueueRow, { afterMs, maxMs }: Accumula
   return dueAt > (await pingDatabase(tx)) ? dueAt : null
 }
 
-/** Ends the accumulation for a request that no longer waits, that took too long, or whose host no longer accepts VMs. */
+/** Ends an accumulation that took too long, whose request no longer waits, or whose host is closed. */
 async function stopIfOver(database: Database, queue: Queue, { maxMs }: Accumulation): Promise<void> {
   const before = await findQueue(database, queue)
   if (!before?.accumulator) return
@@ -123,7 +123,7 @@ async function readHosts(db: Queryable, queue: Queue, now: number): Promise<Queu
 
 async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulation): Promise<void> {
   const types = vmTypes.filter(({ family }) => family === queue.family)
-  const rows = await listWaiting(db, { ...queue, most: maxEstimates })
+  const rows = await listWaiting(db, { ...queue, limit: maxEstimates })
   const now = (await pingDatabase(db)).getTime()
   const waiting = rows.map(
     (row): Waiting => ({

@@ -14,8 +14,8 @@ import {
   listStockHosts,
   lockReservation,
   lockVmsOfReservation,
-  noteDelivery,
   type ReservationRow,
+  recordDelivery,
   releaseReservedGpus,
   reservationProduct,
   reservedProduct,
@@ -156,7 +156,7 @@ async function updateDelivery(tx: Tx, id: string, now: Date): Promise<void> {
   }
   const isDelivered = delivered_gpus === quantity
   const isShort = hasBegun && !isDelivered
-  const noted = await noteDelivery(tx, {
+  const noted = await recordDelivery(tx, {
     id,
     meteredGpus,
     isDelivered,

@@ -56,7 +56,7 @@ export async function placeInReservations(
   wanted: PlacementRequest,
   { count, policy, avoided }: WantedVms = oneVm,
 ): Promise<Placement[]> {
-  const listed = await listReservedHosts(tx, { ...wanted, ...choice, most: count + avoided.length })
+  const listed = await listReservedHosts(tx, { ...wanted, ...choice, limit: count + avoided.length })
   const hosts = await lockHeldHosts(
     tx,
     listed.filter(({ hostId }) => !avoided.includes(hostId)),

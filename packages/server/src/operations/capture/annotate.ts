@@ -7,7 +7,7 @@ import { emit } from '../../store/events/events.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { kinds, writeWithUniqueName } from './capture.ts'
 
-/** The caller has locked the row. Returns it as it is after the change. */
+/** Returns the changed row. The caller has locked it. */
 export async function annotate(
   tx: Tx,
   by: ProjectRequester,

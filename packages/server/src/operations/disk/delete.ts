@@ -3,7 +3,7 @@ import { type Definition, done, next, type Outcome, type Work } from '../../runn
 import { type DiskRow, raiseDiskGeneration, setDiskState } from '../../store/compute/disks.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockUnfinishedOperations } from '../../store/compute/operations.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
 import {
   beginOperation,
   cancelForDeletion,
@@ -29,7 +29,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
     eventType: 'disk.deleting',
   })
   // A cancelled resize is not undone, so its additional quota is returned here.
-  if (grownByGib > 0) await giveBackQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))
+  if (grownByGib > 0) await releaseQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))
   return operation
 }
 

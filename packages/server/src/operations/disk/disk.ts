@@ -6,7 +6,7 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { type DiskRow, deleteDiskRow, findDisk } from '../../store/compute/disks.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
 import { writeOrRefuse } from '../conflicts.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
@@ -38,7 +38,7 @@ export async function forgetDisk(work: Work, tx: Tx): Promise<void> {
   const disk = await diskOf(work, tx)
   await closeUsage(tx, disk.id)
   await deleteDiskRow(tx, disk.id)
-  await giveBackQuota(tx, disk.project_id, diskQuota(disk.type, disk.size_gib))
+  await releaseQuota(tx, disk.project_id, diskQuota(disk.type, disk.size_gib))
 }
 
 /** Removes the disk at its engine, then verifies by inspection. */

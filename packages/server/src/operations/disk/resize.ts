@@ -11,7 +11,7 @@ import {
   setDiskState,
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requireUncaptured } from '../capture/capture.ts'
@@ -53,18 +53,18 @@ export const diskResize: Definition = {
   resourceType: 'disk',
   deadlineS: 600,
   steps: [
-    { name: 'admit', undoTx: ({ operation, scratch }, tx) => giveBackGrowth(tx, operation, scratch) },
+    { name: 'admit', undoTx: ({ operation, scratch }, tx) => releaseGrowth(tx, operation, scratch) },
     { name: 'grow', call: grow },
     { name: 'finish', tx: finish },
   ],
-  onAbandon: (tx, _by, operation) => giveBackGrowth(tx, operation, operation.scratch),
+  onAbandon: (tx, _by, operation) => releaseGrowth(tx, operation, operation.scratch),
 }
 
 /** Even if the engine has grown the disk, the tenant is billed only for the previous size. */
-async function giveBackGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
+async function releaseGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
   const disk = await findDisk(tx, project_id, resource_id)
   if (disk && (await setDiskState(tx, disk.id, 'available', ['resizing'])))
-    await giveBackQuota(tx, project_id, diskQuota(disk.type, Number(scratch.grownByGib)))
+    await releaseQuota(tx, project_id, diskQuota(disk.type, Number(scratch.grownByGib)))
 }
 
 async function grow(work: Work): Promise<Outcome> {

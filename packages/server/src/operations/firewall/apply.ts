@@ -5,18 +5,18 @@ import { backoffMs } from '../../runner/backoff.ts'
 import { withinLimit } from '../../runner/limit.ts'
 import type { Services } from '../../services.ts'
 import {
-  type BehindScope,
-  type BehindVm,
-  claimBehind,
-  settleFirewalls,
+  claimOutdated,
+  type OutdatedScope,
+  type OutdatedVm,
+  recordTriedFirewalls,
   type TriedFirewall,
 } from '../../store/network/firewall-queue.ts'
 import { firewallOfNetwork, type NetworkFirewall } from '../../store/network/firewalls.ts'
 import { engineAt } from '../engine-work.ts'
 
 /** How many VMs are updated at the same time. */
-const batch = 32
-/** An engine that hangs delays only the VMs of the same batch, for at most this time. */
+const vmsAtOnce = 32
+/** An engine that hangs delays only the VMs that are updated with it, for at most this time. */
 const callMs = 10_000
 /** The retry interval of a VM on a host that is down. The host does not come up before its firewalls are applied. */
 const unreachablePauseMs = 60_000
@@ -50,9 +50,13 @@ export const compile = ({ rules, resolved }: NetworkFirewall, vm: FirewalledVm):
     (resourceId) => resolved[resourceId] ?? [],
   )
 
-/** Applies the wanted firewall to a batch of VMs that are due. Returns the size of the batch: 0 if none is due. */
-export async function applyDue(services: Services, scope: BehindScope, signal: AbortSignal): Promise<number> {
-  const vms = await claimBehind(services.database, scope, batch)
+/** Applies the wanted firewall to VMs that are due. Returns how many VMs were due. */
+export async function applyDue(
+  services: Services,
+  scope: OutdatedScope,
+  signal: AbortSignal,
+): Promise<number> {
+  const vms = await claimOutdated(services.database, scope, vmsAtOnce)
   await applyFirewalls(services, vms, signal)
   return vms.length
 }
@@ -64,7 +68,7 @@ export async function applyDue(services: Services, scope: BehindScope, signal: A
  */
 export async function applyFirewalls(
   services: Services,
-  vms: BehindVm[],
+  vms: OutdatedVm[],
   signal: AbortSignal,
 ): Promise<void> {
   if (vms.length === 0) return
@@ -92,14 +96,14 @@ export async function applyFirewalls(
       }
     }),
   )
-  await settleFirewalls(services.database, tried)
+  await recordTriedFirewalls(services.database, tried)
   if (problems.length > 0)
     services.log.warn({ err: problems[0], vms: problems.length }, 'firewalls not applied')
 }
 
 async function applyFirewall(
   services: Services,
-  vm: BehindVm,
+  vm: OutdatedVm,
   rules: CompiledRule[],
   signal: AbortSignal,
 ): Promise<void> {

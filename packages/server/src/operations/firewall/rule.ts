@@ -1,8 +1,8 @@
 import { Failure, nameTaken } from '../../domain/failure.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { isNetworkBehind, listNetworkLocations } from '../../store/network/firewall-queue.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
+import { isNetworkOutdated, listNetworkLocations } from '../../store/network/firewall-queue.ts'
 import {
   deleteRuleRow,
   findRule,
@@ -44,7 +44,7 @@ export async function ruleOf(work: Work, db: Queryable = work.services.database)
 
 export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
   await deleteRuleRow(tx, rule.id)
-  await giveBackQuota(tx, rule.project_id, { firewall_rules: 1 })
+  await releaseQuota(tx, rule.project_id, { firewall_rules: 1 })
 }
 
 /**
@@ -63,8 +63,8 @@ export async function applyToNetwork(work: Work): Promise<Outcome> {
       while (!isOver.aborted && (await applyDue(services, { location, projectId, networkId }, signal)) > 0);
     }),
   )
-  const isBehind = await isNetworkBehind(services.database, { id: networkId, projectId })
-  return isBehind ? wait(isOver.aborted ? 0 : pollMs) : next()
+  const isOutdated = await isNetworkOutdated(services.database, { id: networkId, projectId })
+  return isOutdated ? wait(isOver.aborted ? 0 : pollMs) : next()
 }
 
 /** The last step of a creation or an update. */

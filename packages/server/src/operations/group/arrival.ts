@@ -30,7 +30,7 @@ export async function finishMember(work: Work, tx: Tx): Promise<Outcome> {
 }
 
 /** Records why a new member has failed, for the operation of the group. */
-export async function noteBootFailure({ failure, scratch }: Work, tx: Tx, vm: VmRow): Promise<void> {
+export async function reportBootFailure({ failure, scratch }: Work, tx: Tx, vm: VmRow): Promise<void> {
   if (scratch.memberOf === undefined || vm.group_number === null) return
   const { code = 'engine_error', message = '' } = failure ?? {}
   await recordBootFailure(tx, String(scratch.memberOf), {

@@ -4,7 +4,7 @@ import { Failure } from '../../domain/failure.ts'
 import { EngineError } from '../../engines/engine.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { done, fail, type Outcome, type Step, type Work, wait } from '../../runner/operation.ts'
-import { noteStep } from '../../runner/step-log.ts'
+import { logStep } from '../../runner/step-log.ts'
 import {
   type BootFailure,
   clearBootFailures,
@@ -24,7 +24,7 @@ import { admitVmDelete } from '../vm/delete.ts'
 import { finishNewDisks } from '../vm/new-disks.ts'
 import { meterEarly, startVm } from '../vm/state.ts'
 import { barrierGraceS } from './arrival.ts'
-import { lockGroupOf, requesterOf, settleGroup } from './group.ts'
+import { endGroupUpdate, lockGroupOf, requesterOf } from './group.ts'
 import { admitMembers } from './members.ts'
 
 /** When this time has passed since the first member responded, the members that have responded are billed. */
@@ -64,7 +64,7 @@ export async function passBarrier(work: Work, tx: Tx): Promise<Outcome> {
   }
   if (!(await startMembers(work, tx, members))) return wait(shortPauseMs)
   await clearBootFailures(tx, group.id)
-  return done(await settleGroup(work, tx))
+  return done(await endGroupUpdate(work, tx))
 }
 
 const startOf = ({ operation }: Work) => operation.started_at.getTime()
@@ -126,7 +126,7 @@ async function startMembers({ operation, nowMs }: Work, tx: Tx, members: MemberR
   }
   const endings = children.map(({ id, step_log }) => ({
     ...({ id, token: null, state: 'SUCCEEDED', result: vmRecordAsResult } as const),
-    stepLog: noteStep({ step_log }, 'finish', 'done', nowMs).step_log,
+    stepLog: logStep({ step_log }, 'finish', 'done', nowMs).step_log,
   }))
   await endOperations(tx, endings)
   return true

@@ -61,7 +61,7 @@ export const emitGroup = (
  * Ends a group's update: its state becomes healthy or unhealthy, depending on its members. Returns the
  * group's record.
  */
-export async function settleGroup(work: Work, tx: Tx) {
+export async function endGroupUpdate(work: Work, tx: Tx) {
   const { operation } = work
   const more = {
     actor: operation.actor,

@@ -65,8 +65,8 @@ async function placeInStock(tx: Tx, request: GroupPlacementRequest): Promise<Pla
   const except = [...avoided]
   for (let missing = count, round = 0; ; round++) {
     const few = Math.ceil((missing * request.gpuCount) / gpusPerHost) * 2 ** round
-    const most = policy === 'spread' ? count : Math.min(count, few)
-    const more = await lockHostsForGroup(tx, { ...request, except, most }, policy)
+    const limit = policy === 'spread' ? count : Math.min(count, few)
+    const more = await lockHostsForGroup(tx, { ...request, except, limit }, policy)
     hosts.push(...more)
     except.push(...more.map(({ id }) => id))
     // `placeGroup` removes GPUs from the hosts that it is given.

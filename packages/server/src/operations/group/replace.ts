@@ -7,7 +7,7 @@ import { beginOperation, type ProjectRequester } from '../admission.ts'
 import { CatalogueCache } from '../catalogue.ts'
 import { admitVmDelete } from '../vm/delete.ts'
 import { barrierLimits, passBarrier, removeNewMembers } from './barrier.ts'
-import { lockGroupOf, requesterOf, settleGroup } from './group.ts'
+import { endGroupUpdate, lockGroupOf, requesterOf } from './group.ts'
 import { admitMembers, lowestFree, memberName } from './members.ts'
 
 const pauseMs = 250
@@ -48,7 +48,7 @@ export const groupReplace: Definition = {
   resourceType: 'instance_group',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: async (work, tx) => void (await settleGroup(work, tx)) },
+    { name: 'admit', undoTx: async (work, tx) => void (await endGroupUpdate(work, tx)) },
     { name: 'place', tx: placeAfterRemoval, undoCall: removeNewMembers, graceS: barrierLimits.graceS ?? 0 },
     { name: 'members', tx: passBarrier, undoCall: removeNewMembers, ...barrierLimits },
   ],

@@ -20,7 +20,7 @@ import { admitVmDelete } from '../vm/delete.ts'
 import { barrierLimits, passBarrier, removeNewMembers } from './barrier.ts'
 import { childrenStep } from './children.ts'
 import { hasFreeBarrier } from './create.ts'
-import { settleGroup } from './group.ts'
+import { endGroupUpdate } from './group.ts'
 import { admitMembers, lowestFree, requireTemplate } from './members.ts'
 
 /** Throws a 409 while another operation changes the group. */
@@ -109,7 +109,7 @@ async function restoreCount(work: Work, tx: Tx): Promise<void> {
   const { resource_id } = work.operation
   await clearBootFailures(tx, resource_id)
   await changeGroup(tx, resource_id, { desiredCount: Number(work.scratch.from), raisesGeneration: true })
-  await settleGroup(work, tx)
+  await endGroupUpdate(work, tx)
 }
 
 export const groupShrink: Definition = {

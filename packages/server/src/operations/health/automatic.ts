@@ -16,7 +16,7 @@ const replacementsPerDay = 2
 const maxHoldSeconds = 900
 
 /**
- * Replaces an unhealthy VM if its policy says so. If no GPUs are in stock, the VM stays as it is, and a
+ * Replaces an unhealthy VM if its policy is `replace`. If no GPUs are in stock, the VM stays as it is, and a
  * capacity request for it is put first in its queue.
  */
 export async function replaceByPolicy(
@@ -26,7 +26,7 @@ export async function replaceByPolicy(
   try {
     await database.transaction(async (tx) => {
       const vm = await lockAnyVm(tx, id)
-      if (vm && isDue(vm) && (await countReplacements(tx, id)) < replacementsPerDay)
+      if (vm && isReplacementDue(vm) && (await countReplacements(tx, id)) < replacementsPerDay)
         await admitVmReplace(tx, { ...system, projectId: vm.project_id }, vm)
     })
   } catch (error) {
@@ -37,7 +37,7 @@ export async function replaceByPolicy(
   }
 }
 
-export const isDue = (vm: VmRow): boolean =>
+export const isReplacementDue = (vm: VmRow): boolean =>
   vm.on_gpu_fault === 'replace' &&
   vm.health?.status === 'unhealthy' &&
   (vm.state === 'STATE_RUNNING' || vm.state === 'STATE_CRASHED') &&
@@ -46,7 +46,7 @@ export const isDue = (vm: VmRow): boolean =>
 /** Makes one request per fault. If the tenant cancels it, it is not made again. */
 async function requestGpus(tx: Tx, vmId: string, organizationId: string): Promise<void> {
   const vm = await lockAnyVm(tx, vmId)
-  if (!vm || !isDue(vm) || (await hasReplacementRequest(tx, vmId, vm.health!.since))) return
+  if (!vm || !isReplacementDue(vm) || (await hasReplacementRequest(tx, vmId, vm.health!.since))) return
   const { gpuCount } = vmType(vm.type)!
   const family = vm.family as Family
   const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'

@@ -24,7 +24,7 @@ const resetLimit = 2
  * Records faults of a VM's GPUs and notifies its tenant. Returns the reasons that determine the VM's health.
  * The transaction has locked the VM and the host of its GPUs.
  */
-export async function noteFaults(
+export async function recordFaults(
   tx: Tx,
   vm: VmRow,
   gpus: VmGpu[],

@@ -106,7 +106,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   return finishBoot(work, tx)
 }
 
-/** The VM did not start on its new GPUs. */
+/** Leaves the VM off, because it did not start on its new GPUs. */
 async function stayOff(work: Work, tx: Tx): Promise<void> {
   const vm = await lockVmOf(work, tx)
   await markOff(work, tx, vm, 'STATE_STARTING')

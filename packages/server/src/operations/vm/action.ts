@@ -24,7 +24,7 @@ export async function beginVmAction(
   await requireUncaptured(tx, [vm.id], `The VM ${vm.name}`)
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
-  if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))
+  if (!(await changeVmState(tx, vm, via, { from, skipsEvent: true, cause })))
     throw new Failure(
       'conflict',
       `${action} requires the VM to be in ${from.join(' or ')}; it is in ${vm.state}.`,

@@ -13,7 +13,7 @@ import { rendezvousOf } from '../group/rendezvous.ts'
 import { hostKeyOf } from './host-key.ts'
 import { createNewDisks, finishNewDisks } from './new-disks.ts'
 import { startVm } from './state.ts'
-import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
+import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmNotFound, vmOf } from './vm.ts'
 
 /**
  * Creates the VM's new disks. Then defines the VM, applies its firewall and powers it on in one engine call, and waits until the
@@ -23,7 +23,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
   const { database } = work.services
   const prefetched = (await work.prefetched) as VmEngineRow | undefined
   const vm = prefetched ?? (await findVmForEngine(database, work.operation.resource_id))
-  if (!vm) throw vmGone()
+  if (!vm) throw vmNotFound()
   requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)
   let firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)

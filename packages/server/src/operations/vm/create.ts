@@ -13,14 +13,14 @@ import { insertVm } from '../../store/compute/vm-changes.ts'
 import { findVmForEngine, findVmName, lockAnyVm } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { emitAddress, emitUnassigned } from '../address/events.ts'
-import { lockGivenAddress } from '../address/given.ts'
+import { lockRequestedAddress } from '../address/requested.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterFailedBoot } from '../capacity/boot-failures.ts'
 import { placeInReservations, reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
-import { barrierGraceS, finishMember, noteBootFailure } from '../group/arrival.ts'
+import { barrierGraceS, finishMember, reportBootFailure } from '../group/arrival.ts'
 import { type Addresses, pickAddresses } from './addresses.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
@@ -50,7 +50,7 @@ export async function admitVmCreate(
   const body = hold ? (request as VmBody) : await completeVmBody(tx, by.projectId, request)
   const planned = await planVm(tx, catalogue, by, body)
   const { type, location, subnet } = planned
-  const plan = { ...planned, address: await lockGivenAddress(tx, by.projectId, body, location.name) }
+  const plan = { ...planned, address: await lockRequestedAddress(tx, by.projectId, body, location.name) }
   const quota = quotaOf(plan)
 
   // Lock the disks, which may determine the host, and reserve the range of the subnet.
@@ -186,7 +186,7 @@ async function placeReserved(tx: Tx, { by, body, type, location }: VmPlan, wante
 
 async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
-  await noteBootFailure(work, tx, vm)
+  await reportBootFailure(work, tx, vm)
   await forgetVm(tx, vm)
   await emitUnassigned(tx, vm, causeOf(work))
   await requeueAfterFailedBoot(tx, work.operation.id)

@@ -4,7 +4,7 @@ import { closeUsage } from '../../store/billing/usage.ts'
 import { shrinkGroup } from '../../store/compute/instance-groups.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
 import { hideVm } from '../../store/compute/vm-changes.ts'
 import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
@@ -91,5 +91,5 @@ async function hide(tx: Tx, vm: VmRow): Promise<void> {
   await closeOsDiskUsage(tx, vm)
   await markReferringFirewallsOutdated(tx, [vm])
   await hideVm(tx, vm.id)
-  await giveBackQuota(tx, vm.project_id, heldQuota(vm, released!))
+  await releaseQuota(tx, vm.project_id, heldQuota(vm, released!))
 }

@@ -3,7 +3,7 @@ import { openSecret, sealSecret } from '../../domain/secret-key.ts'
 import type { Work } from '../../runner/operation.ts'
 import { giveVmHostKey } from '../../store/compute/vm-changes.ts'
 import type { VmEngineRow } from '../../store/compute/vms.ts'
-import { vmGone } from './vm.ts'
+import { vmNotFound } from './vm.ts'
 
 /**
  * Returns the SSH host key of the guest. It is stored encrypted before the first engine call, so that another
@@ -16,7 +16,7 @@ export async function hostKeyOf({ services, operation }: Work, vm: VmEngineRow):
   const store = ({ publicKey, privateKey }: HostKey) =>
     giveVmHostKey(database, vm.id, publicKey, sealSecret(secretKey, privateKey))
   const stored = vm.ssh_host_key === '' ? await store(newHostKey()) : vm
-  if (!stored) throw vmGone()
+  if (!stored) throw vmNotFound()
   const sealed = stored.ssh_host_key_sealed
   return { publicKey: stored.ssh_host_key, privateKey: sealed ? openSecret(secretKey, sealed) : '' }
 }

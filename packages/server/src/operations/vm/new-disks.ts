@@ -17,7 +17,7 @@ import {
   setDiskState,
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
-import { giveBackQuota, type QuotaAmounts } from '../../store/compute/quotas.ts'
+import { type QuotaAmounts, releaseQuota } from '../../store/compute/quotas.ts'
 import { serialNumberOf, type VmRow } from '../../store/compute/vms.ts'
 import { emit } from '../../store/events/events.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -178,5 +178,5 @@ export async function forgetNewDisks(tx: Tx, vm: VmRow): Promise<void> {
   const disks = unfinished(vm)
   for (const { id } of disks) await deleteDiskRow(tx, id)
   const amounts = newDisksQuota(disks.map(({ type, size_gib }) => ({ type, sizeGib: size_gib })))
-  if (disks.length > 0) await giveBackQuota(tx, vm.project_id, amounts)
+  if (disks.length > 0) await releaseQuota(tx, vm.project_id, amounts)
 }

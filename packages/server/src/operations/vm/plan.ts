@@ -20,11 +20,11 @@ import type { CatalogueCache } from '../catalogue.ts'
 import { hostsOf, type LockedDisk, requireDistinct } from '../disk/attachments.ts'
 import { idlePolicyOf, requireReporter } from '../idle-policy.ts'
 import type { Addresses } from './addresses.ts'
-import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
 import { newDisksOf, newDisksQuota } from './new-disks.ts'
 import { osDiskExcessGib } from './os-disk.ts'
 import type { Placement } from './place.ts'
+import { osDiskOf, scriptDigest, sshKeysOf } from './request-fields.ts'
 import type { VmBody } from './template.ts'
 
 /** A checked request for a VM, before anything is claimed for it. */

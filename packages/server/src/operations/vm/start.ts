@@ -5,7 +5,7 @@ import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
 import { setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { claimGpus, findOwnGpus } from '../../store/compute/placement.ts'
-import { setVmHost, spendVmTtl } from '../../store/compute/vm-changes.ts'
+import { clearExpiredTtl, setVmHost } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
@@ -33,7 +33,7 @@ export async function admitVmStart(
   const overBudget = await budgetRefusal(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
-  await spendVmTtl(tx, vm.id)
+  await clearExpiredTtl(tx, vm.id)
   // The operation will fail at its first step and say why, so nothing needs to be claimed.
   if (vm.os_disk_lost_at) return operation
   const location = await findLocation(tx, vm.location)

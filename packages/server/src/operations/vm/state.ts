@@ -6,13 +6,13 @@ import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { reservedProduct, setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { releaseQuota } from '../../store/compute/quotas.ts'
 import {
   deleteVmRows,
   moveVms,
   moveVmsToDeleting,
   moveVmsToRunning,
-  noteOsDisk,
+  recordOsDisk,
   type StartedVm,
 } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
@@ -56,20 +56,23 @@ export const vmEvent = (state: VmState): EventType => eventNames[state]
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
- * Changes a VM's state and its meter, and emits the event. `from` overrides the states that the state table
- * allows, for undos, which make changes that the table does not list. Returns false if the VM is in another
- * state.
+ * Changes a VM's state and its meter, and emits the event. Undos make changes that the state table does not
+ * list, and set `from` to the states that they expect. Returns false if the VM is in a different state.
  */
 export async function changeVmState(
   tx: Tx,
   vm: VmRow,
   to: VmState,
-  { from = statesBefore(to), isQuiet = false, cause }: { from?: VmState[]; isQuiet?: boolean; cause: Cause },
+  {
+    from = statesBefore(to),
+    skipsEvent = false,
+    cause,
+  }: { from?: VmState[]; skipsEvent?: boolean; cause: Cause },
 ): Promise<boolean> {
   const isMoved = (await moveVms(tx, [vm.id], to, from)).has(vm.id)
   if (!isMoved) return false
   await meter(tx, vm, to)
-  if (!isQuiet) await emitVm(tx, vm, eventNames[to], cause)
+  if (!skipsEvent) await emitVm(tx, vm, eventNames[to], cause)
   await updateGroupHealthOf(tx, vm)
   return true
 }
@@ -130,17 +133,17 @@ export const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
   })
 
 /** Called when the host no longer has the VM's OS disk: ends billing, and marks a VM that was running as crashed. */
-export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
-  if (!(await noteOsDisk(tx, vm.id, true))) return
+export async function markOsDiskLost(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
+  if (!(await recordOsDisk(tx, vm.id, true))) return
   await closeUsage(tx, vm.id)
   await closeOsDiskUsage(tx, vm)
   await emitVm(tx, vm, 'vm.os_disk_lost', cause)
   await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
 }
 
-/** Called when the host has the VM's OS disk again. */
-export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
-  if (!(await noteOsDisk(tx, vm.id, false))) return
+/** Called when the host has the VM's OS disk again: resumes billing. */
+export async function markOsDiskFound(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
+  if (!(await recordOsDisk(tx, vm.id, false))) return
   if (vmStateTable[vm.state].isBilled && !vm.billing_paused_at) await openVmUsage(tx, vm)
   await openOsDiskUsage(tx, vm)
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
@@ -176,7 +179,7 @@ export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])
   // A VM that is off uses no reservation. Its GPUs stay with the reservation.
   if (vm.reservation_id) await setReservationOfVm(tx, vm.id, null)
-  await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released!))
+  await releaseQuota(tx, vm.project_id, gpuAmount(vm, released!))
 }
 
 const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
@@ -203,6 +206,6 @@ export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<und
   ])
   for (const vm of vms) await forgetNewDisks(tx, vm)
   for (const [index, vm] of vms.entries())
-    if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, heldQuota(vm, released[index]!))
+    if (!vm.deleted_at) await releaseQuota(tx, vm.project_id, heldQuota(vm, released[index]!))
   return vms.map(() => undefined)
 })

@@ -9,18 +9,18 @@ import { removeNewDisks } from './new-disks.ts'
 
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
-export const vmGone = () => new Failure('not_found', 'The VM no longer exists.')
+export const vmNotFound = () => new Failure('not_found', 'The VM no longer exists.')
 
 /** Returns the VM of an operation. Only a deletion removes a VM, so it exists during every other operation. */
 export async function vmOf(work: Work, db: Queryable = work.services.database): Promise<VmRow> {
   const vm = await findAnyVm(db, work.operation.resource_id)
-  if (!vm) throw vmGone()
+  if (!vm) throw vmNotFound()
   return vm
 }
 
 export async function lockVmOf(work: Work, tx: Tx): Promise<VmRow> {
   const vm = await lockAnyVm(tx, work.operation.resource_id)
-  if (!vm) throw vmGone()
+  if (!vm) throw vmNotFound()
   return vm
 }
 

@@ -57,7 +57,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   try {
     await fs.mkdir(dirname(resolve(options.dataDir)), { recursive: true })
     // A server that runs as root runs PostgreSQL as another user, who must be able to reach the PostgreSQL
-    // directory inside.
+    // directory inside the data directory.
     await fs
       .mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
       .catch(ignore('EEXIST'))

@@ -90,8 +90,8 @@ export async function ensureCluster(
 }
 
 /**
- * Removes what interrupted first starts have left. Errors are ignored, because an initdb may still be writing
- * there.
+ * Removes the files of first starts that were interrupted. Errors are ignored, because an initdb may still be
+ * writing there.
  */
 async function removePartials({ clusterDir }: Home): Promise<void> {
   const prefix = `${basename(clusterDir)}.partial-`

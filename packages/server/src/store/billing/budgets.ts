@@ -52,9 +52,9 @@ const listReached = statement<ReachedBudgetRow, { thresholds: number[]; after: s
    ORDER BY b.project_id, t.percent`,
 )
 
-const lastOfChunk = statement<{ project_id: string }, { after: string; most: number }>(
+const lastOfChunk = statement<{ project_id: string }, { after: string; limit: number }>(
   'budget_piece',
-  `SELECT project_id FROM (SELECT project_id FROM budgets WHERE project_id > :after ORDER BY project_id LIMIT :most) chunk
+  `SELECT project_id FROM (SELECT project_id FROM budgets WHERE project_id > :after ORDER BY project_id LIMIT :limit) chunk
    ORDER BY project_id DESC LIMIT 1`,
 )
 
@@ -66,9 +66,9 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
    ON CONFLICT DO NOTHING RETURNING to_char(month, 'YYYY-MM-DD') AS month`,
 )
 
-/** Returns the last of the next `most` projects with a budget; undefined if there are none. */
-export const findBudgetChunkEnd = async (db: Queryable, after: string, most: number) =>
-  (await lastOfChunk.one(db, { after, most }))?.project_id
+/** Returns the last of the next `limit` projects with a budget; undefined if there are none. */
+export const findBudgetChunkEnd = async (db: Queryable, after: string, limit: number) =>
+  (await lastOfChunk.one(db, { after, limit }))?.project_id
 
 /**
  * Lists the thresholds that budgets have reached this month and that have no alert yet, one row each, for

@@ -27,18 +27,18 @@ export const insertMeterReport = statement<
  * Claims reports for two minutes, so that two processes never send the same report at the same time. If a
  * process dies, another one takes over.
  */
-export const takeMeterReports = statement<MeterReportRow, { most: number }>(
+export const takeMeterReports = statement<MeterReportRow, { limit: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
    FROM organizations o
    WHERE o.id = r.organization_id AND (r.organization_id, r.day) IN (
      SELECT organization_id, day FROM meter_reports WHERE state = 'pending' AND next_attempt_at <= slipway_now()
-     ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED)
+     ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED)
    RETURNING r.organization_id, o.name AS organization_name, o.payment_customer_id, to_char(r.day, 'YYYY-MM-DD') AS day,
              r.usd_cents::text, r.attempts,
              (extract(epoch FROM slipway_now() - r.tried_at) * 1000)::float8 AS tried_ago_ms,
              (extract(epoch FROM slipway_now() - r.day::timestamp AT TIME ZONE 'UTC') * 1000)::float8 AS day_age_ms`,
-).allBy('most')
+).allBy('limit')
 
 const markTried = statement<never, { organizationId: string; day: string }>(
   'meter_report_tried',

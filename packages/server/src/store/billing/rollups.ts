@@ -38,9 +38,9 @@ export const endRollup = statement<never, { day: string }, Tx>(
 ).runBy('day')
 
 // Deleted projects are included, because they had costs before.
-const lastOfShard = statement<{ id: string }, { after: string; most: number }>(
+const lastOfShard = statement<{ id: string }, { after: string; limit: number }>(
   'rollup_shard',
-  `SELECT id FROM (SELECT id FROM projects WHERE id > :after ORDER BY id LIMIT :most) shard ORDER BY id DESC LIMIT 1`,
+  `SELECT id FROM (SELECT id FROM projects WHERE id > :after ORDER BY id LIMIT :limit) shard ORDER BY id DESC LIMIT 1`,
 )
 
 const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string; toDay: string }>(
@@ -53,9 +53,9 @@ const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string
 
 export const beginRollup = async (tx: Tx, day: string): Promise<RollupRow> => (await begin.one(tx, { day }))!
 
-/** Returns the last of the next `most` projects; undefined if there are none. */
-export const findShardEnd = async (db: Queryable, after: string, most: number) =>
-  (await lastOfShard.one(db, { after, most }))?.id
+/** Returns the last of the next `limit` projects; undefined if there are none. */
+export const findShardEnd = async (db: Queryable, after: string, limit: number) =>
+  (await lastOfShard.one(db, { after, limit }))?.id
 
 /** Returns the next organization with usage on these days, both included. */
 export const findNextWithUsage = async (db: Queryable, after: string, fromDay: string, toDay: string) =>

@@ -39,11 +39,11 @@ interface WaitingRow {
 }
 
 /** Lists the first requests of a queue, in order. */
-export const listWaiting = statement<WaitingRow, Queue & { most: number }>(
+export const listWaiting = statement<WaitingRow, Queue & { limit: number }>(
   'estimate_waiting',
   `SELECT p.request_id, p.gpus, p.host_id, r.created_at, p.vms, p.is_spread, r.ttl_seconds
    FROM (SELECT * FROM capacity_places WHERE is_open AND location = :location AND family = :family
-         ORDER BY turn, request_id LIMIT :most) p
+         ORDER BY turn, request_id LIMIT :limit) p
    JOIN capacity_requests r ON r.id = p.request_id ORDER BY p.turn, p.request_id`,
 ).all
 

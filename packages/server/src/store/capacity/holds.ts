@@ -119,13 +119,13 @@ export interface HeldHost extends OpenHost {
 const heldHosts = statement<HeldHost, Columns<{ heldFor: string; hostId: string }>>(
   'hold_hosts',
   `SELECT w.held_for AS "heldFor", h.id, h.name, h.location, h.family, g.count AS "freeGpus", g.gpus
-   FROM unnest(:heldFor::uuid[], :hostId::uuid[]) WITH ORDINALITY AS w (held_for, host_id, place)
+   FROM unnest(:heldFor::uuid[], :hostId::uuid[]) WITH ORDINALITY AS w (held_for, host_id, ordinal)
    JOIN hosts h ON h.id = w.host_id AND h.is_schedulable AND h.state = 'up'
    CROSS JOIN LATERAL (
      SELECT count(*)::integer AS count, coalesce(json_agg(json_build_object('id', g.id, 'pciAddress', g.pci_address,
               'numaNode', g.numa_node, 'iommuGroup', g.iommu_group) ORDER BY g.pci_address), '[]') AS gpus
      FROM gpus g WHERE g.held_for = w.held_for AND g.state = 'held' AND g.host_id = h.id) g
-   ORDER BY w.place`,
+   ORDER BY w.ordinal`,
 )
 
 /** Locks the hosts and returns them in the given order, each with the GPUs that are held there. */

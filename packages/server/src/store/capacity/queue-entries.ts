@@ -21,7 +21,7 @@ const entryColumns = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
  * How many groups are examined when GPUs become free. Organizations take turns, so these groups belong to
  * several tenants.
  */
-const mostGroups = 10
+const maxGroups = 10
 
 // Makes one index lookup for each size that fits, so that requests that do not fit are not read. The size is
 // compared as a range (>= and <=) and the rows are ordered by it, because then only the index by size
@@ -30,8 +30,8 @@ const mostGroups = 10
 // at most as many hosts as it has members.
 const first = `SELECT ${entryColumns} FROM capacity_places p
          WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
-           AND request_id <> ALL (:passed::uuid[])`
-const next = statement<Queue & QueueEntry, { hostIds: string[]; sizes: number[]; passed: string[] }>(
+           AND request_id <> ALL (:skipped::uuid[])`
+const next = statement<Queue & QueueEntry, { hostIds: string[]; sizes: number[]; skipped: string[] }>(
   'place_next',
   `WITH open AS MATERIALIZED (
      SELECT id, location, family, free_gpus FROM hosts
@@ -49,13 +49,13 @@ const next = statement<Queue & QueueEntry, { hostIds: string[]; sizes: number[];
      UNION ALL
      SELECT ${entryColumns} FROM (
        SELECT * FROM capacity_places g WHERE is_open AND vms > 1 AND g.location = l.location AND g.family = l.family
-       ORDER BY turn, request_id LIMIT ${mostGroups}) p
+       ORDER BY turn, request_id LIMIT ${maxGroups}) p
      CROSS JOIN LATERAL (
        SELECT CASE WHEN p.is_spread THEN count(*) ELSE sum(h.free_gpus / p.gpus) END AS vms FROM (
          SELECT h.free_gpus FROM hosts h
          WHERE ${fits('l.location', 'l.family', 'p.gpus')} AND coalesce(h.id = p.host_id, true)
          ORDER BY h.free_gpus DESC, h.id DESC LIMIT p.vms) h) room
-     WHERE p.gpus <= l.free AND room.vms >= p.vms AND p.request_id <> ALL (:passed::uuid[])) p
+     WHERE p.gpus <= l.free AND room.vms >= p.vms AND p.request_id <> ALL (:skipped::uuid[])) p
    ORDER BY l.location, l.family, p.turn, p.request_id`,
 )
 
@@ -63,13 +63,13 @@ const sizes = [...new Set(vmTypes.map(({ gpuCount }) => gpuCount))]
 
 /**
  * Returns the first open entry that fits, in each queue for the GPUs of these hosts. Skips the requests in
- * `passed`.
+ * `skipped`.
  */
 export const findNextEntries = (
   tx: Tx,
   hostIds: string[],
-  passed: string[],
-): Promise<(Queue & QueueEntry)[]> => next.all(tx, { hostIds, sizes, passed })
+  skipped: string[],
+): Promise<(Queue & QueueEntry)[]> => next.all(tx, { hostIds, sizes, skipped })
 
 /** Returns the first open entry for a single VM, and when its request was created. */
 export const findHead = statement<QueueEntry & { created_at: Date }, Queue>(

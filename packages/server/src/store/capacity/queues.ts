@@ -80,7 +80,7 @@ export const lockQueuesOfRequest = async (tx: Tx, requestId: string): Promise<Qu
   lockQueues(tx, await queuesOfRequest.all(tx, { requestId }))
 
 /** Records the turn of a granted request as the current turn of the queue. */
-export const noteTurn = statement<never, Queue & { turn: number }, Tx>(
+export const recordTurn = statement<never, Queue & { turn: number }, Tx>(
   'lane_note_turn',
   `UPDATE capacity_lanes SET virtual_time = greatest(virtual_time, :turn) WHERE location = :location AND family = :family`,
 ).run

@@ -308,10 +308,10 @@ export const findBlockConditions = statement<
   | undefined
 >
 
-const prune = statement<never, { most: number }>(
+const prune = statement<never, { limit: number }>(
   'capacity_request_prune',
   `DELETE FROM capacity_requests WHERE id = ANY (ARRAY(
      SELECT id FROM capacity_requests WHERE due_at IS NULL AND updated_at < slipway_now() - interval '90 days'
-     ORDER BY updated_at LIMIT :most))`,
+     ORDER BY updated_at LIMIT :limit))`,
 )
-export const pruneRequests = (db: Queryable, most: number) => prune.run(db, { most })
+export const pruneRequests = (db: Queryable, limit: number) => prune.run(db, { limit })

@@ -148,7 +148,7 @@ export const lockReservation = statement<{ id: string }, { id: string }, Tx>(
  * Records the state of a reservation after a check. The next check is due at the reservation's next date
  * (collection, start, end or a warning), or after `retryS`.
  */
-export const noteDelivery = statement<
+export const recordDelivery = statement<
   { due_notices: number },
   { id: string; meteredGpus: number; isDelivered: boolean; isShort: boolean; retryS: number | null },
   Tx

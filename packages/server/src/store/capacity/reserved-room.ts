@@ -10,7 +10,7 @@ interface WantedRoom {
   id: string | null
   /** Null for any host. */
   allowedHosts: string[] | null
-  most: number
+  limit: number
 }
 
 /** Reservations `r` that VMs of a project may use now. */
@@ -31,7 +31,7 @@ export const listReservedHosts = statement<{ heldFor: string; hostId: string }, 
    WHERE ${isOpenTo(':projectId')} AND r.location = :location AND r.family = :family AND coalesce(r.id = :id, true)
      AND coalesce(h.id = ANY (:allowedHosts::uuid[]), true)
    GROUP BY r.id, h.id HAVING count(*) >= :gpuCount
-   ORDER BY r.usd_per_gpu_hour, r.id, count(*), h.id LIMIT :most`,
+   ORDER BY r.usd_per_gpu_hour, r.id, count(*), h.id LIMIT :limit`,
 ).all
 
 /** The unused GPUs of a reservation on one host. */

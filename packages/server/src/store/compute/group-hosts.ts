@@ -8,7 +8,7 @@ import { bestFirst, fits } from './placement.ts'
 interface GroupHostParams extends PlacementRequest {
   /** Hosts that are locked already, or must not be used. */
   except: string[]
-  most: number
+  limit: number
 }
 
 const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> ALL (:except::uuid[])
@@ -20,7 +20,7 @@ const lockWith = (name: string, order: string) => {
     statement<{ id: string }, GroupHostParams>(
       `host_${prefix}_gang_${name}`,
       `SELECT h.id FROM hosts h
-       WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :most::integer))
+       WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :limit::integer))
        ORDER BY h.id FOR NO KEY UPDATE ${waiting}`,
     )
   return { wait: lock('lock', ''), skip: lock('try', 'SKIP LOCKED') }
@@ -70,7 +70,7 @@ const offering = statement<
 )
 
 /**
- * Locks up to `most` hosts with room for at least one VM: the fullest ones, or the emptiest ones for the
+ * Locks up to `limit` hosts with room for at least one VM: the fullest ones, or the emptiest ones for the
  * policy `pack`.
  */
 export const lockHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>

@@ -194,8 +194,8 @@ const toRepair = `SELECT g.id, g.project_id FROM instance_groups g
 
 export const listGroupsToRepair = statement<
   { id: string; project_id: string },
-  { unreachableS: number; most: number }
->('instance_group_to_repair', `${toRepair} LIMIT :most`).allBy('unreachableS', 'most')
+  { unreachableS: number; limit: number }
+>('instance_group_to_repair', `${toRepair} LIMIT :limit`).allBy('unreachableS', 'limit')
 
 /** Lists the disks that were created with members of the group, including former members. */
 export const disksOfGroup = statement<{ id: string; name: string }, { groupId: string }, Tx>(

@@ -16,18 +16,18 @@ interface ClaimParams {
   leaseMs: number
   /** The locations of this worker's engines, and '' for operations without a location. */
   locations: string[]
-  most: number
+  limit: number
 }
 
 interface ShareParams {
   projectIds: string[]
   heldByProject: number[]
-  mostOfProject: number[]
-  mostOfNewProject: number
+  maxOfProject: number[]
+  maxOfNewProject: number
   organizationIds: string[]
   heldByOrganization: number[]
-  mostOfOrganization: number[]
-  mostOfNewOrganization: number
+  maxOfOrganization: number[]
+  maxOfNewOrganization: number
 }
 
 interface ClaimedRow {
@@ -48,7 +48,7 @@ const claimOf = (due: string) =>
 const claim = statement<ClaimedRow, ClaimParams>(
   'operation_claim',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
-         WHERE ${claimable} ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
+         WHERE ${claimable} ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED`),
 )
 
 // Claims operations of the organization with the fewest slots first, and within it of the project with the
@@ -66,10 +66,10 @@ const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
                      WHERE b.project_id > busy.project_id ORDER BY b.project_id LIMIT 1)
              FROM busy WHERE busy.project_id IS NOT NULL),
            projects_due AS (
-             SELECT busy.project_id, coalesce(h.held, 0) AS held, coalesce(h.most, :mostOfNewProject::int) AS most,
+             SELECT busy.project_id, coalesce(h.held, 0) AS held, coalesce(h.max_held, :maxOfNewProject::int) AS max_held,
                     coalesce(h.turn, 0) AS turn
-             FROM busy LEFT JOIN unnest(:projectIds::uuid[], :heldByProject::int[], :mostOfProject::int[])
-               WITH ORDINALITY AS h (project_id, held, most, turn) ON h.project_id = busy.project_id
+             FROM busy LEFT JOIN unnest(:projectIds::uuid[], :heldByProject::int[], :maxOfProject::int[])
+               WITH ORDINALITY AS h (project_id, held, max_held, turn) ON h.project_id = busy.project_id
              WHERE busy.project_id IS NOT NULL),
            due AS (
              SELECT first.operation_id, first.run_at, p.turn,
@@ -79,17 +79,17 @@ const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
                SELECT f.operation_id, f.run_at FROM operation_queue f
                WHERE f.project_id = p.project_id AND f.run_at <= slipway_now()
                  AND f.location = ANY (:locations::text[])
-               ORDER BY f.run_at LIMIT least(:most::int, greatest(0, p.most - p.held))) first),
+               ORDER BY f.run_at LIMIT least(:limit::int, greatest(0, p.max_held - p.held))) first),
            ranked AS (
-             SELECT due.operation_id, due.run_at, due.in_project, coalesce(h.most, :mostOfNewOrganization::int) AS most,
+             SELECT due.operation_id, due.run_at, due.in_project, coalesce(h.max_held, :maxOfNewOrganization::int) AS max_held,
                     coalesce(h.turn, 0) AS turn,
                     coalesce(h.held, 0) + row_number()
                       OVER (PARTITION BY due.organization_id ORDER BY due.in_project, due.turn, due.run_at) AS in_organization
              FROM due
-             LEFT JOIN unnest(:organizationIds::uuid[], :heldByOrganization::int[], :mostOfOrganization::int[])
-               WITH ORDINALITY AS h (organization_id, held, most, turn) ON h.organization_id = due.organization_id)
-           SELECT operation_id FROM ranked WHERE in_organization <= most
-           ORDER BY in_organization, turn, run_at LIMIT :most))
+             LEFT JOIN unnest(:organizationIds::uuid[], :heldByOrganization::int[], :maxOfOrganization::int[])
+               WITH ORDINALITY AS h (organization_id, held, max_held, turn) ON h.organization_id = due.organization_id)
+           SELECT operation_id FROM ranked WHERE in_organization <= max_held
+           ORDER BY in_organization, turn, run_at LIMIT :limit))
          FOR UPDATE SKIP LOCKED`),
 )
 
@@ -184,12 +184,12 @@ export const claimOperationsFairly = async (
       ...params,
       projectIds: projects.ids,
       heldByProject: projects.held,
-      mostOfProject: projects.most,
-      mostOfNewProject: projects.mostOfNew,
+      maxOfProject: projects.max,
+      maxOfNewProject: projects.maxOfNew,
       organizationIds: organizations.ids,
       heldByOrganization: organizations.held,
-      mostOfOrganization: organizations.most,
-      mostOfNewOrganization: organizations.mostOfNew,
+      maxOfOrganization: organizations.max,
+      maxOfNewOrganization: organizations.maxOfNew,
     }),
   )
 

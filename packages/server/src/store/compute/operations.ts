@@ -154,12 +154,12 @@ export const takeStuckOperation = statement<OperationRow, { id: string }, Tx>(
    SELECT o.* FROM operations o JOIN taken ON o.id = taken.operation_id WHERE o.is_stuck FOR UPDATE OF o`,
 ).oneBy('id')
 
-export const pruneOperations = statement<never, { most: number }>(
+export const pruneOperations = statement<never, { limit: number }>(
   'operation_prune',
   `DELETE FROM operations WHERE id IN (
      SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days'
-     ORDER BY completed_at LIMIT :most)`,
-).runBy('most')
+     ORDER BY completed_at LIMIT :limit)`,
+).runBy('limit')
 
 /** Locks the unfinished operations of a resource; its deletion comes first. */
 export const lockUnfinishedOperations = gathered(async (tx: Tx, resourceIds: string[]) => {

@@ -90,8 +90,8 @@ interface WantedType {
 type TypesAt = Columns<WantedType> & { location: string | null }
 
 const wantedTypes =
-  'unnest(:name::text[], :family::text[], :gpuCount::integer[]) WITH ORDINALITY AS t (type, family, gpu_count, place)'
-const catalogueOrder = 'ORDER BY l.position, l.name, t.place'
+  'unnest(:name::text[], :family::text[], :gpuCount::integer[]) WITH ORDINALITY AS t (type, family, gpu_count, ordinal)'
+const catalogueOrder = 'ORDER BY l.position, l.name, t.ordinal'
 
 const availability = statement<AvailabilityRow, TypesAt>(
   'availability_list',

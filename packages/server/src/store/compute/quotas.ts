@@ -69,7 +69,7 @@ const read = statement<QuotaState, Columns<QuotaKey>>(
 // Locks the organization's rows before the project's rows, because a trigger on the latter updates the
 // former. Both are locked in order, so that two transactions never deadlock. After waiting for a lock, both
 // rows show what the other transaction wrote. The transaction fails unless every quota covers the amount that
-// is taken; giving back always succeeds.
+// is taken; a release always succeeds.
 const change = statement<never, Columns<QuotaChange>>(
   'quota_change',
   `WITH wanted AS MATERIALIZED (
@@ -154,7 +154,7 @@ export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Pro
 export const takeQuota = (tx: Tx, request: QuotaRequest): Promise<void> =>
   tx.enqueue(changeQuotas, changesOf(request))
 
-export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> =>
+export const releaseQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> =>
   tx.enqueue(
     changeQuotas,
     changesOf({ projectId, amounts }).map((change) => ({ ...change, amount: -change.amount })),

@@ -190,7 +190,7 @@ const stopped = statement<never, { id: string }>(
 )
 
 // The VM is off and its TTL has expired, so the TTL is removed and does not apply to the next start.
-const spendTtl = statement<never, { id: string }>(
+const clearTtl = statement<never, { id: string }>(
   'vm_spend_ttl',
   `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
    WHERE id = :id AND (on_expiry = 'stop' OR is_protected) AND expires_at <= slipway_now()`,
@@ -305,7 +305,7 @@ export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** Null means that the host was forgotten, so no engine has the VM. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
 /** Returns false if this was already recorded. */
-export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
+export const recordOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
   (await osDisk.one(tx, { id, isLost })) !== undefined
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, { id, type, gpuCount })
@@ -315,7 +315,7 @@ export const annotateVm = annotationOf('vm')
 export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, sealed: Buffer) =>
   giveHostKey.one(db, { id, publicKey, sealed })
 /** Removes a TTL that has expired. */
-export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, { id })
+export const clearExpiredTtl = (tx: Tx, id: string) => clearTtl.run(tx, { id })
 export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
   setTtl.run(tx, { id, ttlSeconds, onExpiry })
 export const deleteVmRows = (tx: Tx, ids: string[]) => remove.run(tx, { ids })

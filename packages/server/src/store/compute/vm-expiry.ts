@@ -23,8 +23,8 @@ export const expiring = `SELECT id FROM vms
 
 export const listExpiredVms = statement<
   { id: string; project_id: string; on_expiry: 'stop' | 'delete' },
-  { most: number }
->('vm_expired', `${expired} LIMIT :most`).allBy('most')
+  { limit: number }
+>('vm_expired', `${expired} LIMIT :limit`).allBy('limit')
 
 /** Returns undefined if the owner has extended the TTL since the VM was listed. */
 export const lockExpiredVm = statement<{ id: string }, { id: string }, Tx>(
@@ -32,10 +32,10 @@ export const lockExpiredVm = statement<{ id: string }, { id: string }, Tx>(
   'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
 ).oneBy('id')
 
-export const listVmsToWarn = statement<{ id: string }, { most: number }>(
+export const listVmsToWarn = statement<{ id: string }, { limit: number }>(
   'vm_expiring_soon',
-  `${expiring} LIMIT :most`,
-).allBy('most')
+  `${expiring} LIMIT :limit`,
+).allBy('limit')
 
 export const markWarned = statement<{ id: string }, { id: string }, Tx>(
   'vm_warned',

@@ -47,5 +47,5 @@ export const selectVmsToStop = `WITH suspended_projects AS MATERIALIZED (
 /** Lists the running and crashed VMs of organizations with a suspension that stops VMs. */
 export const listVmsOfSuspendedOrganizations = statement<
   { id: string; project_id: string },
-  { most: number }
->('vm_list_of_suspended', `${selectVmsToStop} LIMIT :most`).allBy('most')
+  { limit: number }
+>('vm_list_of_suspended', `${selectVmsToStop} LIMIT :limit`).allBy('limit')

@@ -25,18 +25,18 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
 // period.
 const onLostHosts = statement<
   { id: string },
-  { states: string[]; graceMs: number; afterId: string; most: number }
+  { states: string[]; graceMs: number; afterId: string; limit: number }
 >(
   'vm_on_lost_hosts',
   `SELECT v.id FROM hosts h, LATERAL (
      SELECT v.id FROM vms v
      WHERE v.host_id = h.id AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
        AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
-     ORDER BY v.id LIMIT :most) v
+     ORDER BY v.id LIMIT :limit) v
    WHERE h.state = 'down'
      AND NOT EXISTS (SELECT FROM host_reports r WHERE r.host_id = h.id
                        AND r.reported_at > slipway_now() - :graceMs * interval '1 millisecond')
-   ORDER BY v.id LIMIT :most`,
+   ORDER BY v.id LIMIT :limit`,
 )
 
 const lockUnchanged = statement<{ id: string }, { id: string; generation: number }>(
@@ -53,8 +53,8 @@ export const listVmsOnLostHosts = (
   states: VmState[],
   graceMs: number,
   afterId: string,
-  most: number,
-) => onLostHosts.all(db, { states, graceMs, afterId, most })
+  limit: number,
+) => onLostHosts.all(db, { states, graceMs, afterId, limit })
 /** Locks the VM unless an operation has changed it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, { id, generation })

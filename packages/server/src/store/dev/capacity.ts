@@ -1,22 +1,22 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-interface Place {
+interface Stock {
   location: string
   family: string
 }
 
 const hosts = `SELECT id FROM hosts WHERE location = :location AND family = :family AND is_schedulable AND state = 'up'`
 
-const lock = statement<{ id: string }, Place>('dev_capacity_lock', `${hosts} ORDER BY id FOR UPDATE`)
+const lock = statement<{ id: string }, Stock>('dev_capacity_lock', `${hosts} ORDER BY id FOR UPDATE`)
 
-const release = statement<never, Place>(
+const release = statement<never, Stock>(
   'dev_capacity_release',
   `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL
    WHERE is_held_back AND state = 'quarantined' AND host_id IN (${hosts})`,
 )
 
-const free = statement<{ host_id: string; ids: string[] }, Place>(
+const free = statement<{ host_id: string; ids: string[] }, Stock>(
   'dev_capacity_free',
   `SELECT host_id, array_agg(id ORDER BY numa_node, pci_address) AS ids FROM gpus
    WHERE state = 'free' AND host_id IN (${hosts}) GROUP BY host_id ORDER BY host_id`,
@@ -32,10 +32,10 @@ const hold = statement<never, { ids: string[] }>(
  * Holds back free GPUs of the family so that exactly `vms` VMs with `gpuCount` GPUs each fit. If fewer
  * fit, returns their number and holds back none.
  */
-export async function limitCapacity(tx: Tx, place: Place, gpuCount: number, vms: number): Promise<number> {
-  await lock.all(tx, place)
-  await release.run(tx, place)
-  const rows = await free.all(tx, place)
+export async function limitCapacity(tx: Tx, stock: Stock, gpuCount: number, vms: number): Promise<number> {
+  await lock.all(tx, stock)
+  await release.run(tx, stock)
+  const rows = await free.all(tx, stock)
   const total = rows.reduce((sum, { ids }) => sum + Math.floor(ids.length / gpuCount), 0)
   if (total < vms) return total
   let left = vms
@@ -49,5 +49,5 @@ export async function limitCapacity(tx: Tx, place: Place, gpuCount: number, vms:
 }
 
 /** Lists the hosts that the transaction has locked. */
-export const listHostIds = async (tx: Tx, place: Place): Promise<string[]> =>
-  (await lock.all(tx, place)).map(({ id }) => id)
+export const listHostIds = async (tx: Tx, stock: Stock): Promise<string[]> =>
+  (await lock.all(tx, stock)).map(({ id }) => id)

@@ -81,7 +81,7 @@ const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
 // organization wait until it is active again.
 const nextInQueue = statement<
   { id: string; project_id: string; organization_id: string },
-  AtLimit & { isSlow: boolean; most: number }
+  AtLimit & { isSlow: boolean; limit: number }
 >(
   'webhooks_in_line',
   `SELECT w.id, w.project_id, p.organization_id
@@ -89,7 +89,7 @@ const nextInQueue = statement<
    WHERE w.is_slow = :isSlow AND w.due_at <= slipway_now() AND o.suspended_at IS NULL
      AND w.id <> ALL (:webhookIds::uuid[]) AND w.project_id <> ALL (:projectIds::uuid[])
      AND p.organization_id <> ALL (:organizationIds::uuid[])
-   ORDER BY w.due_at LIMIT :most FOR NO KEY UPDATE OF w SKIP LOCKED`,
+   ORDER BY w.due_at LIMIT :limit FOR NO KEY UPDATE OF w SKIP LOCKED`,
 )
 
 // Only the first delivery of each queue has a time, which keeps the order within each resource. The caller
@@ -151,14 +151,14 @@ const end = statement<
    SELECT state FROM ended`,
 )
 
-const noteSuccess = statement<never, { id: string; isSlow: boolean }>(
+const recordSuccess = statement<never, { id: string; isSlow: boolean }>(
   'webhook_note_success',
   `UPDATE webhooks SET fails_since = NULL, failures = 0, rests_until = NULL, is_slow = :isSlow
    WHERE id = :id AND (fails_since IS NOT NULL OR failures > 0 OR rests_until IS NOT NULL OR is_slow <> :isSlow)`,
 )
 
 // Attempts that ran at the same time count as one failure of their receiver.
-const noteFailure = statement<never, { id: string; restS: number }>(
+const recordFailure = statement<never, { id: string; restS: number }>(
   'webhook_note_failure',
   `UPDATE webhooks SET fails_since = coalesce(fails_since, slipway_now()), is_slow = true,
           failures = CASE WHEN rests_until > slipway_now() THEN failures ELSE failures + 1 END,
@@ -175,9 +175,9 @@ export async function claimDueWebhooks(
   tx: Tx,
   isSlow: boolean,
   full: AtLimit,
-  most: number,
+  limit: number,
 ): Promise<DueWebhook[]> {
-  const rows = await nextInQueue.all(tx, { ...full, isSlow, most })
+  const rows = await nextInQueue.all(tx, { ...full, isSlow, limit })
   return rows.map(({ id, project_id, organization_id }) => ({
     webhookId: id,
     projectId: project_id,
@@ -215,8 +215,8 @@ export async function endAttempt(
   const { state, status, error, responseBody, pauseS, isSlow, restS } = outcome
   const ended = await end.one(tx, { id, attempt: attempts, state, status, error, responseBody, pauseS })
   if (!ended) return undefined
-  if (state === 'delivered') await noteSuccess.run(tx, { id: webhook_id, isSlow })
-  else await noteFailure.run(tx, { id: webhook_id, restS })
+  if (state === 'delivered') await recordSuccess.run(tx, { id: webhook_id, isSlow })
+  else await recordFailure.run(tx, { id: webhook_id, restS })
   await scheduleWebhooks(tx, [webhook_id])
   return ended.state
 }

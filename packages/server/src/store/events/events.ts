@@ -96,11 +96,11 @@ const eventColumns = `id, organization_id, project_id, type, resource_type, reso
 // An earlier statement took the stamper's lock, so that the snapshot of this one includes everything that the
 // previous stamper committed; otherwise the same positions would be assigned again. Events become visible
 // with its commit. The array makes PostgreSQL look up the events one by one, even without statistics.
-const stamp = statement<never, { most: number }>(
+const stamp = statement<never, { limit: number }>(
   'event_stamp',
   `WITH removed AS (
           DELETE FROM events_pending
-          WHERE ${isStamper} AND seq = ANY (ARRAY(SELECT seq FROM events_pending ORDER BY seq LIMIT :most)) RETURNING *),
+          WHERE ${isStamper} AND seq = ANY (ARRAY(SELECT seq FROM events_pending ORDER BY seq LIMIT :limit)) RETURNING *),
         counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM removed)
                     WHERE EXISTS (SELECT FROM removed)
                     RETURNING last_position - (SELECT count(*) FROM removed) AS base)
@@ -198,7 +198,7 @@ export async function stampEvents(database: Database, mustWait = false): Promise
   await database.transaction(async (tx) => {
     const lock = mustWait ? stamperLock : tryStamperLock
     await tx.awaitAtCommit(lock.run(tx))
-    const stamping = stamp.run(tx, { most: stampBatch }).then((count) => {
+    const stamping = stamp.run(tx, { limit: stampBatch }).then((count) => {
       stamped = count
       if (count > 0) tx.signal('stamped')
     })
@@ -261,11 +261,11 @@ export const listEventsForward = (db: Queryable, filter: EventFilter, range: Pos
 
 // Streams use pruned_position to detect that the events they request are deleted. The oldest events are found
 // with an index, so that a run with nothing to delete is cheap.
-const prune = statement<{ count: number }, { most: number }>(
+const prune = statement<{ count: number }, { limit: number }>(
   'prune_events',
   `WITH old AS MATERIALIZED (
           SELECT id, position FROM events WHERE created_at < slipway_now() - interval '90 days'
-          ORDER BY created_at LIMIT :most),
+          ORDER BY created_at LIMIT :limit),
         removed AS (DELETE FROM events WHERE position IN (SELECT position FROM old)),
         deliveries AS (DELETE FROM webhook_deliveries WHERE event_id IN (SELECT id FROM old)),
         counter AS (UPDATE event_counter
@@ -274,6 +274,6 @@ const prune = statement<{ count: number }, { most: number }>(
    SELECT count(*) AS count FROM old`,
 )
 
-/** Deletes at most `most` old events, and returns the number of deleted events. */
-export const pruneEvents = async (db: Queryable, most: number): Promise<number> =>
-  (await prune.one(db, { most }))!.count
+/** Deletes at most `limit` old events, and returns the number of deleted events. */
+export const pruneEvents = async (db: Queryable, limit: number): Promise<number> =>
+  (await prune.one(db, { limit }))!.count

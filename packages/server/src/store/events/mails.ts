@@ -17,13 +17,13 @@ export const insertMail = statement<never, { id: string; recipient: string; seal
  * Claims mails that are due, and counts the attempt before it is made. The claim also sets the time of the next attempt,
  * which another worker makes if this one dies.
  */
-export const claimMails = statement<MailRow, { most: number }>(
+export const claimMails = statement<MailRow, { limit: number }>(
   'mail_claim',
   `UPDATE mails SET attempts = attempts + 1, next_attempt_at = slipway_now() + interval '1 minute' * power(2, attempts)
    WHERE id IN (SELECT id FROM mails WHERE next_attempt_at <= slipway_now()
-                ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED)
+                ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED)
    RETURNING id, recipient, sealed, attempts`,
-).allBy('most')
+).allBy('limit')
 
 export const deleteMail = statement<never, { id: string }>(
   'mail_delete',
@@ -52,13 +52,13 @@ export interface NoticeRow {
   alert_emails: string[]
 }
 
-const mostAlertMailsPerDay = 20
+const maxAlertMailsPerDay = 20
 const countAlertMail = statement<never, { organizationId: string }, Tx>(
   'mail_count_alert',
   `UPDATE organizations SET alert_mails_on = (slipway_now() AT TIME ZONE 'UTC')::date,
           alert_mails = CASE WHEN alert_mails_on = (slipway_now() AT TIME ZONE 'UTC')::date THEN alert_mails + 1 ELSE 1 END
    WHERE id = :organizationId
-     AND (alert_mails_on IS DISTINCT FROM (slipway_now() AT TIME ZONE 'UTC')::date OR alert_mails < ${mostAlertMailsPerDay})`,
+     AND (alert_mails_on IS DISTINCT FROM (slipway_now() AT TIME ZONE 'UTC')::date OR alert_mails < ${maxAlertMailsPerDay})`,
 )
 
 /**
@@ -67,16 +67,16 @@ const countAlertMail = statement<never, { organizationId: string }, Tx>(
 export const takeAlertMail = async (tx: Tx, organizationId: string) =>
   (await countAlertMail.run(tx, { organizationId })) === 1
 
-const batchEnd = statement<{ position: number | null }, { after: number; most: number }>(
+const batchEnd = statement<{ position: number | null }, { after: number; limit: number }>(
   'mail_batch_end',
   `SELECT max(position) AS position
-   FROM (SELECT position FROM events WHERE position > :after ORDER BY position LIMIT :most) e`,
+   FROM (SELECT position FROM events WHERE position > :after ORDER BY position LIMIT :limit) e`,
 )
 
 interface Batch {
   after: number
   end: number
-  most: number
+  limit: number
   types: readonly string[]
 }
 
@@ -87,23 +87,23 @@ const notices = statement<NoticeRow, Batch>(
                 WHERE m.organization_id = o.id AND m.role IN ('owner', 'admin')
                   AND u.suspended_at IS NULL AND u.email <> '') AS recipients,
           o.id AS organization_id, o.alert_emails
-   FROM (SELECT * FROM events WHERE position > :after ORDER BY position LIMIT :most) e LEFT JOIN projects p ON p.id = e.project_id
+   FROM (SELECT * FROM events WHERE position > :after ORDER BY position LIMIT :limit) e LEFT JOIN projects p ON p.id = e.project_id
    JOIN organizations o ON o.id = coalesce(e.organization_id, p.organization_id)
    WHERE e.position <= :end AND e.type = ANY (:types::text[])
    ORDER BY e.position`,
 )
 
 /**
- * Lists the events of these types among the next `most` events, with their recipients. Also returns the
+ * Lists the events of these types among the next `limit` events, with their recipients. Also returns the
  * position of the last event that was read.
  */
 export async function listNotices(
   tx: Tx,
   after: number,
-  most: number,
+  limit: number,
   types: readonly string[],
 ): Promise<{ rows: NoticeRow[]; end: number }> {
-  const end = (await batchEnd.one(tx, { after, most }))?.position ?? after
+  const end = (await batchEnd.one(tx, { after, limit }))?.position ?? after
   // Events that got positions in the meantime belong to the next batch.
-  return { rows: end === after ? [] : await notices.all(tx, { after, end, most, types }), end }
+  return { rows: end === after ? [] : await notices.all(tx, { after, end, limit, types }), end }
 }

@@ -9,7 +9,7 @@ export interface FamilyOperationRow {
 }
 
 /** How many operations are kept for each project. Each new one removes older ones. */
-const mostPerProject = 1_000
+const maxPerProject = 1_000
 
 // A repeated request finds the operation of the first one, and does not change it.
 const insert = statement<FamilyOperationRow, NewFamilyOperation>(
@@ -27,10 +27,10 @@ const trim = statement<never, { projectId: string; kept: number }>(
      SELECT id FROM family_operations WHERE project_id = :projectId ORDER BY id DESC OFFSET :kept::int LIMIT 1)`,
 )
 
-const prune = statement<never, { most: number }>(
+const prune = statement<never, { limit: number }>(
   'prune_family_operations',
   `DELETE FROM family_operations WHERE ctid = ANY (ARRAY(
-     SELECT ctid FROM family_operations WHERE created_at < slipway_now() - interval '24 hours' LIMIT :most))`,
+     SELECT ctid FROM family_operations WHERE created_at < slipway_now() - interval '24 hours' LIMIT :limit))`,
 )
 
 interface NewFamilyOperation {
@@ -50,7 +50,7 @@ export async function keepFamilyOperation(
   operation: NewFamilyOperation,
 ): Promise<FamilyOperationRow> {
   const kept = (await insert.one(db, operation))!
-  await trim.run(db, { projectId: operation.projectId, kept: mostPerProject })
+  await trim.run(db, { projectId: operation.projectId, kept: maxPerProject })
   return kept
 }
 
@@ -69,4 +69,5 @@ export const findFamilyOperationOfRequest = statement<
    WHERE project_id = :projectId AND request_hash = :requestHash`,
 ).oneBy('projectId', 'requestHash')
 
-export const pruneFamilyOperations = (db: Queryable, most: number): Promise<number> => prune.run(db, { most })
+export const pruneFamilyOperations = (db: Queryable, limit: number): Promise<number> =>
+  prune.run(db, { limit })

@@ -176,13 +176,16 @@ const quotaRequests = `
   FROM quota_requests r JOIN organizations o ON o.id = r.organization_id WHERE r.decided_at IS NULL`
 
 const union = (parts: string[]) =>
-  `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
+  `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :limit`
 
 /**
  * Lists the latest alerts of some projects and of their organization. Reads only the VMs and the unfinished operations of
  * these projects.
  */
-export const listAlerts = statement<AlertRow, { projectIds: string[]; organizationId: string; most: number }>(
+export const listAlerts = statement<
+  AlertRow,
+  { projectIds: string[]; organizationId: string; limit: number }
+>(
   'alert_list',
   union([
     vmsInTrouble,
@@ -198,10 +201,10 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
     paymentsMissing('o.id = :organizationId'),
     invoicesDue('i.organization_id = :organizationId'),
   ]),
-).allBy('organizationId', 'projectIds', 'most')
+).allBy('organizationId', 'projectIds', 'limit')
 
 /** Lists the latest alerts for operators. */
-export const listOperatorAlerts = statement<AlertRow, { most: number }>(
+export const listOperatorAlerts = statement<AlertRow, { limit: number }>(
   'alert_list_all',
   union([
     paymentsMissing('true'),
@@ -217,4 +220,4 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     reservationsLate,
     quotaRequests,
   ]),
-).allBy('most')
+).allBy('limit')

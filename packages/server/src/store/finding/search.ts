@@ -15,7 +15,7 @@ export interface FoundRow {
   organization_name: string | null
 }
 
-const most = 20
+const maxResults = 20
 
 /**
  * Ranks how well a text matches the query: it equals the query, begins with it, has a word that begins with
@@ -34,18 +34,18 @@ const rankOfAddress = (address: string) =>
 const part = (found: { type: SearchableType; columns: string; ranks: string[]; from: string }) =>
   `(SELECT * FROM (SELECT '${found.type}' AS resource_type, ${found.columns}, least(${found.ranks.join(', ')}) AS rank
                    FROM ${found.from}) ranked
-    WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most})`
+    WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${maxResults})`
 
 const best = (parts: string[]) =>
-  `SELECT * FROM (${parts.join(' UNION ALL ')}) found ORDER BY rank, length(name), name, resource_id LIMIT ${most}`
+  `SELECT * FROM (${parts.join(' UNION ALL ')}) found ORDER BY rank, length(name), name, resource_id LIMIT ${maxResults}`
 
-const place = (owner: string) => `p.id AS project_id, p.name AS project_name, ${owner}`
+const projectAnd = (owner: string) => `p.id AS project_id, p.name AS project_name, ${owner}`
 const owner = `o.id AS organization_id, o.name AS organization_name`
 const resources = (table: string) =>
   `${table} t JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE p.organization_id = :organizationId AND p.deleted_at IS NULL`
 const columnsOf = (state: string, location: string, address: string) =>
-  `t.id AS resource_id, t.name, ${state} AS state, ${location} AS location, ${address} AS address, ${place(owner)}`
+  `t.id AS resource_id, t.name, ${state} AS state, ${location} AS location, ${address} AS address, ${projectAnd(owner)}`
 const byNameOrId = [rankOf('lower(t.name)'), rankOfId('t.id')]
 const captureColumns = columnsOf('t.state', 't.location', `''`)
 const addressColumns = columnsOf(`''`, 't.location', 'host(t.address)')
@@ -148,7 +148,7 @@ const joinOwner = 'JOIN projects p ON p.id = t.project_id JOIN organizations o O
 const byName = (table: string, condition: string) => `
   (SELECT project_id, name, rank
    FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM ${table} t WHERE ${condition}) named
-   WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most}) n
+   WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${maxResults}) n
   JOIN ${table} t ON t.project_id = n.project_id AND t.name = n.name AND ${condition} ${joinOwner}`
 const exactly = ['0']
 

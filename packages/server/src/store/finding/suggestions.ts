@@ -42,8 +42,8 @@ const detachedDisks = `
     AND NOT EXISTS (SELECT FROM disk_attachments a WHERE a.disk_id = d.id)`
 
 /** Lists possible savings of a project, the largest first. Resources without a price are not listed. */
-export const listSuggestions = statement<SuggestionRow, { projectId: string; most: number }>(
+export const listSuggestions = statement<SuggestionRow, { projectId: string; limit: number }>(
   'suggestion_list',
   `SELECT kind, id, name, usd_per_hour::text, gpu_peak, size_gib FROM (${idleVms} UNION ALL ${detachedDisks}) s
-   WHERE usd_per_hour > 0 ORDER BY s.usd_per_hour DESC, id LIMIT :most`,
-).allBy('projectId', 'most')
+   WHERE usd_per_hour > 0 ORDER BY s.usd_per_hour DESC, id LIMIT :limit`,
+).allBy('projectId', 'limit')

@@ -27,7 +27,7 @@ export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, {
    WHERE h.id = :id ORDER BY v.id FOR UPDATE OF v`,
 ).allBy('id')
 
-export const loseHostGpus = statement<never, { id: string }, Tx>(
+export const removeHostGpus = statement<never, { id: string }, Tx>(
   'host_lose_gpus',
   `UPDATE gpus SET state = 'gone', vm_id = NULL, quarantined_at = NULL, held_for = NULL, held_kind = NULL
    WHERE host_id = :id`,

@@ -234,8 +234,8 @@ export const listGpuFaults = (db: Queryable, gpuId: string, beforeId: string | n
   faults.all(db, { gpuId, beforeId, limit })
 
 /** Faults are kept for 400 days. */
-export const pruneGpuFaults = statement<never, { most: number }>(
+export const pruneGpuFaults = statement<never, { limit: number }>(
   'gpu_fault_prune',
   `DELETE FROM gpu_faults WHERE id IN (
-     SELECT id FROM gpu_faults WHERE at < slipway_now() - interval '400 days' ORDER BY at LIMIT :most)`,
-).runBy('most')
+     SELECT id FROM gpu_faults WHERE at < slipway_now() - interval '400 days' ORDER BY at LIMIT :limit)`,
+).runBy('limit')

@@ -120,7 +120,7 @@ const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint
  * Marks these hosts as down immediately, and returns those that were not down. Locks hosts in id order, like
  * every statement that locks several hosts.
  */
-export const loseHosts = statement<LostHost, { location: string; names: string[] }, Tx>(
+export const markHostsDown = statement<LostHost, { location: string; names: string[] }, Tx>(
   'host_lose_named',
   `WITH lost AS MATERIALIZED (
      SELECT id FROM hosts WHERE location = :location AND name = ANY (:names) AND state <> 'down'
@@ -130,7 +130,7 @@ export const loseHosts = statement<LostHost, { location: string; names: string[]
 
 // A host that reported in this inspection or a later one is not silent, even if the clock was changed
 // afterwards. The duration of the inspection does not count as silence.
-const loseSilent = statement<
+const markSilentDown = statement<
   LostHost,
   { afterMs: number; locations: string[] | null; asOf: Date | null; inspection: number | null }
 >(
@@ -247,8 +247,8 @@ export interface Silence {
 }
 
 /** Marks hosts as down that have not reported for `afterMs`, and returns them. */
-export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, inspection }: Silence) =>
-  loseSilent.all(tx, {
+export const markSilentHostsDown = (tx: Tx, afterMs: number, { locations, inspection }: Silence) =>
+  markSilentDown.all(tx, {
     afterMs,
     locations: locations ?? null,
     asOf: inspection?.begunAt ?? null,

@@ -13,25 +13,25 @@ const begin = statement<
     has_quarantined: boolean
     has_faults: boolean
   },
-  { location: string; most: number; mostGpus: number }
+  { location: string; limit: number; maxGpus: number }
 >(
   'host_inspection_begin',
   `WITH next AS MATERIALIZED (
      SELECT l.inspected_up_to = '' AS is_first, ARRAY(
        SELECT h.name FROM hosts h WHERE h.location = l.name AND h.name > l.inspected_up_to
-       ORDER BY h.name LIMIT :most + 1) AS names
+       ORDER BY h.name LIMIT :limit + 1) AS names
      FROM locations l WHERE l.name = :location),
    waiting AS (
      SELECT g.host FROM (
        SELECT h.name AS host, g.quarantined_at FROM gpus g JOIN hosts h ON h.id = g.host_id
        WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location AND h.state <> 'down'
-       ORDER BY g.quarantined_at LIMIT :mostGpus) g
-     GROUP BY g.host ORDER BY min(g.quarantined_at) LIMIT :most)
+       ORDER BY g.quarantined_at LIMIT :maxGpus) g
+     GROUP BY g.host ORDER BY min(g.quarantined_at) LIMIT :limit)
    UPDATE locations SET inspections = inspections + 1,
-     inspected_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
+     inspected_up_to = CASE WHEN cardinality(next.names) > :limit THEN next.names[:limit] ELSE '' END
    FROM next CROSS JOIN moment t WHERE name = :location
-   RETURNING inspections AS number, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
-             next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names,
+   RETURNING inspections AS number, t.now, next.is_first AND cardinality(next.names) <= :limit AS is_whole,
+             next.names[1:(:limit)] || ARRAY(SELECT host FROM waiting) AS names,
              EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
                      WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location) AS has_quarantined,
              EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
@@ -45,7 +45,7 @@ export interface Inspection {
   number: number
   /** A time of the database's clock. */
   begunAt: Date
-  /** Returns whether a host is inspected in detail: at most twice `most` hosts, or all if there are fewer. */
+  /** Returns whether a host is inspected in detail. At most twice `limit` hosts are. */
   isDetailed: (host: string) => boolean
   /** True if a GPU of the location waits for its reset. */
   hasQuarantined: boolean
@@ -53,11 +53,11 @@ export interface Inspection {
   hasFaults: boolean
 }
 
-export async function beginInspection(db: Queryable, location: string, most: number): Promise<Inspection> {
+export async function beginInspection(db: Queryable, location: string, limit: number): Promise<Inspection> {
   const { number, now, is_whole, names, has_quarantined, has_faults } = (await begin.one(db, {
     location,
-    most,
-    mostGpus: most * gpusPerHost,
+    limit,
+    maxGpus: limit * gpusPerHost,
   }))!
   const selected = new Set(names)
   const isDetailed = is_whole ? () => true : (host: string) => selected.has(host)

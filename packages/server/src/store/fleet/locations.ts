@@ -107,13 +107,13 @@ export const unservedLocations = `SELECT l.name FROM locations l
 const unserved = statement<{ name: string }, { locations: string[] }>('location_unserved', unservedLocations)
 
 /** Records that the engine has returned its inventory. */
-export const noteEngineAnswer = statement<never, { name: string }>(
+export const recordEngineResponse = statement<never, { name: string }>(
   'location_engine_answered',
   `UPDATE locations SET engine_answered_at = slipway_now(), engine_problem = '' WHERE name = :name`,
 ).runBy('name')
 
 /** Records why the engine could not be read, for operators. */
-export const noteEngineProblem = statement<never, { name: string; problem: string }>(
+export const recordEngineProblem = statement<never, { name: string; problem: string }>(
   'location_engine_problem',
   'UPDATE locations SET engine_problem = :problem WHERE name = :name AND engine_problem <> :problem',
 ).runBy('name', 'problem')
@@ -125,7 +125,7 @@ const answered = statement<{ name: string }, { name: string; ms: number }>(
 )
 
 /** Returns whether the engine has returned its inventory within this time. */
-export const hasAnsweredWithin = async (db: Queryable, name: string, ms: number): Promise<boolean> =>
+export const hasRespondedWithin = async (db: Queryable, name: string, ms: number): Promise<boolean> =>
   (await answered.one(db, { name, ms })) !== undefined
 
 /**

@@ -129,15 +129,15 @@ const scopeOfProject = keyedStatement<
    WHERE p.id = ANY (:projectId::uuid[]) AND p.deleted_at IS NULL`,
 )
 
-/** With `notesUse`, records the time of this use. */
+/** With `recordsUse`, records the time of this use. */
 export async function findKeyCaller(
   db: Queryable,
   digest: string,
-  notesUse: boolean,
+  recordsUse: boolean,
 ): Promise<Caller | null> {
   const row = await keyByDigest.one(db, { digest })
   if (!row) return null
-  if (notesUse && row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
+  if (recordsUse && row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
   const key: KeyCaller = {
     id: row.id,

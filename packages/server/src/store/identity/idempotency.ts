@@ -12,7 +12,7 @@ interface CallersKey {
 const lockKeys = statement<{ is_locked: boolean }, Columns<CallersKey>>(
   'idempotency_lock',
   `SELECT pg_try_advisory_xact_lock(hashtextextended(caller || ' ' || encode(key_hash, 'hex'), 42)) AS is_locked
-   FROM unnest(:caller::text[], :keyHash::bytea[]) WITH ORDINALITY AS k (caller, key_hash, place) ORDER BY place`,
+   FROM unnest(:caller::text[], :keyHash::bytea[]) WITH ORDINALITY AS k (caller, key_hash, ordinal) ORDER BY ordinal`,
 )
 
 const stored = statement<StoredResponse & { caller: string; key_hash: Buffer }, Columns<CallersKey>>(

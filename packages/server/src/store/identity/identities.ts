@@ -34,7 +34,7 @@ export const deleteIdentities = statement<never, { issuer: string; userId: strin
 ).runBy('issuer', 'userId')
 
 /** Changes the address of an account without a password to the address that its provider reports. */
-export const followEmail = statement<never, { userId: string; email: string }, Tx>(
+export const setEmailFromProvider = statement<never, { userId: string; email: string }, Tx>(
   'identity_set_email',
   'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',
 ).runBy('userId', 'email')

@@ -1,13 +1,13 @@
 import type { Queryable } from '../../postgres/database.ts'
 import { type Statement, statement } from '../../postgres/statement.ts'
 
-type Prune = Statement<never, { most: number }>
+type Prune = Statement<never, { limit: number }>
 
 // If another transaction changes a row in the meantime, the row gets a new ctid and is not deleted.
 const prune = (table: string, isExpired: string, name = table): Prune =>
   statement(
     `prune_${name}`,
-    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isExpired} LIMIT :most))`,
+    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isExpired} LIMIT :limit))`,
   )
 
 /** Token families come after the tokens that refer to them. */
@@ -34,7 +34,7 @@ const credentials: Prune[] = [
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]
 
-/** Each function deletes at most `most` expired rows of one table, and returns the number of deleted rows. */
+/** Each function deletes at most `limit` expired rows of one table, and returns their number. */
 export const credentialPrunes = credentials.map(
-  (statement) => (db: Queryable, most: number) => statement.run(db, { most }),
+  (statement) => (db: Queryable, limit: number) => statement.run(db, { limit }),
 )

@@ -7,7 +7,7 @@ interface SealedRow {
 }
 
 interface SealedColumn {
-  list: Statement<SealedRow, { after: string; most: number }>
+  list: Statement<SealedRow, { after: string; limit: number }>
   update: Statement<never, SealedRow>
 }
 
@@ -17,7 +17,7 @@ const sealedColumn = (table: string, column: string): SealedColumn => ({
   list: statement(
     `${table}_sealed_list`,
     `SELECT id, ${column} AS sealed FROM ${table} WHERE id > :after AND ${column} IS NOT NULL
-     ORDER BY id LIMIT :most FOR NO KEY UPDATE`,
+     ORDER BY id LIMIT :limit FOR NO KEY UPDATE`,
   ),
   update: statement(`${table}_sealed_update`, `UPDATE ${table} SET ${column} = :sealed WHERE id = :id`),
 })

@@ -1,9 +1,9 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-const mostSessionsPerUser = 100
+const maxSessionsPerUser = 100
 /** Only this many spent refresh tokens are kept for each session. Older ones are treated as unknown. */
-const mostSpentTokensPerSession = 1_000
+const maxSpentTokensPerSession = 1_000
 
 interface NewTokenFamily {
   id: string
@@ -24,7 +24,7 @@ export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   `WITH ended AS (
      UPDATE token_families SET revoked_at = sign_in_now() WHERE id IN (
        SELECT id FROM token_families WHERE user_id = :userId AND revoked_at IS NULL
-       ORDER BY last_used_at DESC, id DESC OFFSET ${mostSessionsPerUser - 1}))
+       ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessionsPerUser - 1}))
    INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor, expires_at, oidc_provider,
                                oidc_sealed)
    VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor, sign_in_now() + make_interval(secs => :maxAgeS),
@@ -103,7 +103,7 @@ export const spendRefreshToken = statement<
    DELETE FROM refresh_tokens WHERE token_hash IN (
      SELECT r.token_hash FROM refresh_tokens r
      WHERE r.family_id = (SELECT family_id FROM spent) AND r.spent_at IS NOT NULL
-     ORDER BY r.spent_at DESC OFFSET ${mostSpentTokensPerSession - 1})`,
+     ORDER BY r.spent_at DESC OFFSET ${maxSpentTokensPerSession - 1})`,
 ).runBy('hash', 'successorHash', 'successorSealed')
 
 /**

@@ -12,7 +12,7 @@ export interface WatchedVm {
   policy: IdlePolicy
   idle_since: Date | null
   stops_at: Date | null
-  is_told: boolean
+  is_announced: boolean
   now: Date
   /** The time since which the policy has applied to this run of the VM. */
   watched_since: Date
@@ -23,7 +23,7 @@ const since = 'greatest(v.idle_policy_at, v.started_at, v.created_at)'
 const columns = `v.id, v.project_id, v.name, v.labels, v.gpu_count, v.idle_policy AS policy,
   CASE WHEN v.idle_since >= date_trunc('minute', ${since}) THEN v.idle_since END AS idle_since,
   CASE WHEN v.idle_stops_at >= ${since} THEN v.idle_stops_at END AS stops_at,
-  coalesce(v.idle_told_at >= ${since}, false) AS is_told, t.now, ${since} AS watched_since`
+  coalesce(v.idle_told_at >= ${since}, false) AS is_announced, t.now, ${since} AS watched_since`
 const isWatched = `v.idle_policy IS NOT NULL AND v.state = 'STATE_RUNNING' AND v.deleted_at IS NULL`
 
 /** Lists the VMs of a location to which a policy currently applies. */

@@ -93,12 +93,12 @@ export const insertChunks = (tx: Tx, chunks: ({ vm_id: string } & PackedHour)[])
   insertChunk.run(tx, { chunks: JSON.stringify(chunks) })
 
 const pruneChunks = (name: string, step: number, kept: string) =>
-  statement<never, { most: number }>(
+  statement<never, { limit: number }>(
     name,
     `DELETE FROM vm_sample_chunks WHERE ctid IN (
        SELECT ctid FROM vm_sample_chunks WHERE step = ${step} AND hour < slipway_now() - interval '${kept}'
-       ORDER BY hour LIMIT :most)`,
-  ).runBy('most')
+       ORDER BY hour LIMIT :limit)`,
+  ).runBy('limit')
 
 /** A chunk covers an hour, so it is kept for an hour longer than its first sample. */
 export const chunkPrunes = [

@@ -35,16 +35,16 @@ const isPublicFree = (address: string) =>
 const spares = 4
 
 const candidates = statement<
-  { place: number; private_addresses: string[]; public_addresses: string[] },
+  { ordinal: number; private_addresses: string[]; public_addresses: string[] },
   { wanted: string }
 >(
   'address_candidates',
-  `SELECT w.place,
+  `SELECT w.ordinal,
           ARRAY(SELECT c FROM unnest(w."privateCandidates") c WHERE ${isPrivateFree('w."networkId"', 'c::inet')}
                 LIMIT ${spares}) AS private_addresses,
           ARRAY(SELECT c FROM unnest(w."publicCandidates") c WHERE ${isPublicFree('c::inet')}
                 LIMIT ${spares}) AS public_addresses
-   FROM json_to_recordset(:wanted::json) AS w (place integer, "networkId" uuid, "privateCandidates" text[],
+   FROM json_to_recordset(:wanted::json) AS w (ordinal integer, "networkId" uuid, "privateCandidates" text[],
                                                "publicCandidates" text[])`,
 )
 
@@ -106,8 +106,8 @@ export async function findFreeAddresses(
 ): Promise<FreeAddresses[]> {
   const rows = await candidates.all(tx, {
     wanted: JSON.stringify(
-      wanted.map(({ networkId, inside, outside }, place) => ({
-        place,
+      wanted.map(({ networkId, inside, outside }, ordinal) => ({
+        ordinal,
         networkId,
         privateCandidates: inside.candidates,
         publicCandidates: outside?.candidates ?? [],
@@ -121,17 +121,17 @@ export async function findFreeAddresses(
     return address
   }
   const found = rows
-    .sort((a, b) => a.place - b.place)
-    .map(({ place, private_addresses, public_addresses }) => ({
-      privateAddress: firstUntaken(wanted[place]!.networkId, private_addresses),
+    .sort((a, b) => a.ordinal - b.ordinal)
+    .map(({ ordinal, private_addresses, public_addresses }) => ({
+      privateAddress: firstUntaken(wanted[ordinal]!.networkId, private_addresses),
       publicAddress: firstUntaken('public', public_addresses),
     }))
-  return isExact ? Promise.all(found.map((each, place) => searched(tx, wanted[place]!, each))) : found
+  return isExact ? Promise.all(found.map((each, ordinal) => searched(tx, wanted[ordinal]!, each))) : found
 }
 
 /** Finds a free public address; null if all addresses of the range are taken. */
 export async function findFreePublicAddress(tx: Tx, range: AddressRange): Promise<string | null> {
-  const wanted = [{ place: 0, networkId: null, privateCandidates: [], publicCandidates: range.candidates }]
+  const wanted = [{ ordinal: 0, networkId: null, privateCandidates: [], publicCandidates: range.candidates }]
   const row = await candidates.one(tx, { wanted: JSON.stringify(wanted) })
   return (
     row?.public_addresses[0] ??

@@ -244,7 +244,7 @@ export interface SimulatedHost {
   xids: { pci_address: string; xid: number; at: string }[]
 }
 
-const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
+const hosts = statement<SimulatedHost, { location: string; afterName: string; limit: number }>(
   'simulated_hosts',
   `SELECT h.name, h.model, h.gpu_count,
           coalesce((SELECT json_agg(json_build_object('pci_address', x.pci_address, 'xid', x.xid,
@@ -252,7 +252,7 @@ const hosts = statement<SimulatedHost, { location: string; afterName: string; mo
                     FROM simulated_xids x
                     WHERE x.location = h.location AND x.host = h.name AND x.source = 'host'), '[]') AS xids
    FROM simulated_hosts h
-   WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName ORDER BY h.name LIMIT :most`,
+   WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName ORDER BY h.name LIMIT :limit`,
 )
 
 /** The VMs of a host, and its GPUs that are not reset yet. */
@@ -293,7 +293,7 @@ export interface RunningVm {
   up_s: number
 }
 
-const running = statement<RunningVm, { location: string; afterId: string; most: number }>(
+const running = statement<RunningVm, { location: string; afterId: string; limit: number }>(
   'simulated_running',
   `SELECT v.id, v.gpus, coalesce(v.spec #>> '{gpus,0,model}', '') AS model,
           coalesce((v.spec ->> 'memoryGb')::float8, 1) AS memory_gb, coalesce((v.spec ->> 'cpuCores')::float8, 1) AS cpu_cores,
@@ -304,7 +304,7 @@ const running = statement<RunningVm, { location: string; afterId: string; most: 
           v.metrics, extract(epoch FROM t.now)::float8 AS now_s, extract(epoch FROM t.now - v.ready_at)::float8 AS up_s
    FROM simulated_vms v CROSS JOIN moment t
    WHERE v.location = :location AND v.id > :afterId AND v.power = 'on' AND NOT v.is_removed AND v.ready_at <= t.now
-   ORDER BY v.id LIMIT :most`,
+   ORDER BY v.id LIMIT :limit`,
 )
 
 const setMetrics = statement<never, { id: string; metrics: string }>(
@@ -329,7 +329,7 @@ const loseHost = statement<never, { location: string; name: string; isLost: bool
 
 export interface SimulatedFault {
   method: string
-  /** Null for whichever resource comes next. */
+  /** Null for the next call, for any resource. */
   resourceId: string | null
   kind: 'fail' | 'reject' | 'lie' | 'forget' | 'delay'
   delayMs: number
@@ -361,11 +361,11 @@ const anyFault = statement<{ any: boolean }>(
 const findAnyFault = sharedRead(async (db, _question: 'any') => (await anyFault.one(db))!.any)
 const clearFaults = statement('simulated_fault_clear', 'DELETE FROM simulated_faults')
 
-const prune = statement<never, { most: number }>(
+const prune = statement<never, { limit: number }>(
   'simulated_prune',
   `DELETE FROM simulated_vms WHERE id IN (
      SELECT id FROM simulated_vms WHERE is_removed AND removed_at < slipway_now() - interval '2 days'
-     ORDER BY removed_at LIMIT :most)`,
+     ORDER BY removed_at LIMIT :limit)`,
 )
 
 export const simulated = {
@@ -394,9 +394,9 @@ export const simulated = {
   listCaptures: captures.allBy('location'),
   hasGuestAgent: async (db: Queryable) => (await anyAgent.one(db))!.any,
   setGuestAgent: (db: Queryable, isPresent: boolean) => (isPresent ? installAgent : removeAgent).run(db),
-  listHosts: hosts.allBy('location', 'afterName', 'most'),
+  listHosts: hosts.allBy('location', 'afterName', 'limit'),
   listContents: contents.allBy('location', 'hosts'),
-  listRunning: running.allBy('location', 'afterId', 'most'),
+  listRunning: running.allBy('location', 'afterId', 'limit'),
   setMetrics: setMetrics.runBy('id', 'metrics'),
   listDisks: disks.allBy('location'),
   setHostLost: loseHost.runBy('location', 'name', 'isLost'),
@@ -406,5 +406,5 @@ export const simulated = {
   /** Concurrent calls share one read. */
   hasFaults: (db: Queryable) => findAnyFault(db, 'any'),
   clearFaults: clearFaults.runBy(),
-  prune: prune.runBy('most'),
+  prune: prune.runBy('limit'),
 }

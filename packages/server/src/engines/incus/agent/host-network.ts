@@ -19,7 +19,7 @@ const tunnelOf = (bridge: string) => `sv${bridge.slice(2)}`
 
 /**
  * The bridges, tunnels, packet filter, routes and DHCP for the guests of this machine. `apply` makes the
- * kernel match a list of guests, whatever its previous state.
+ * kernel match a list of guests, regardless of its previous state.
  */
 export class HostNetwork {
   readonly #dir: string

@@ -100,9 +100,8 @@ const maxAttempts = 5
  * Changes only the keys that `decide` returns; '' removes a key. `decide` returns null if nothing has to
  * change. Incus merges a PATCH with the stored configuration in the transaction that writes it, so that a
  * concurrent change of other keys is not lost. It compares the ETag in an earlier transaction, so a PUT of
- * the whole configuration could overwrite such a change. In a test, a change was lost
- * nevertheless; so the service checks the cordon at each inspection, and the agent checks its report at each
- * full read.
+ * the whole configuration could overwrite such a change. A PATCH still lost a change in one test, so the
+ * service checks the cordon at each inspection, and the agent checks its report at each full read.
  */
 export async function changeMember(
   { client }: IncusContext,

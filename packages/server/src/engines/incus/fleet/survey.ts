@@ -7,7 +7,7 @@ import { type Resources, readResources } from './resources.ts'
 
 /** Events report changes. A full read at this interval covers events that were lost. */
 const fullReadMs = 60_000
-/** Hardware changes only with a reboot, during which the member has another status. */
+/** Hardware changes only when the member is down, which Incus shows as a different status. */
 const resourcesMs = 600_000
 /**
  * Together with the other reads of an inventory, this is less than the time that an inventory has for one
@@ -24,7 +24,7 @@ const silentMs = 10_000
  * that counts its heartbeats was lost.
  */
 const recheckMs = 60_000
-/** The limit for members that may be lost. It is short, because the reports of other members wait for theirs. */
+/** The time limit for members that may be down. It is short, because all other reports wait for them. */
 const recheckReadMs = 2_000
 
 /** What the last inventory read, and whether it may have changed since. */
@@ -46,7 +46,7 @@ export class Survey {
     this.#isFollowing = isFollowing
   }
 
-  noteEvent(): void {
+  markChanged(): void {
     this.#hasChanges = true
   }
 

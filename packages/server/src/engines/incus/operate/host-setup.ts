@@ -26,8 +26,8 @@ export async function filterBetweenGuests(): Promise<void> {
 }
 
 /**
- * Records in Incus that this machine filters this traffic, and whether it can limit the bandwidth of VMs. All
- * Slipway services that use this Incus read the record.
+ * Records in Incus that this machine filters traffic between guests, and whether it can limit the bandwidth
+ * of VMs. All Slipway services that use this Incus read the record.
  */
 export async function markKernel(
   { client }: IncusContext,
@@ -38,7 +38,7 @@ export async function markKernel(
   const mark = { [filtersMark]: 'true', [limitsMark]: String(limitsNetwork) }
   if (!environment.server_clustered) return client.change('PATCH', '/1.0', { config: mark }, { signal })
   const path = `/1.0/cluster/members/${environment.server_name}`
-  // A PUT removes whatever it omits, such as the member's roles.
+  // A PUT removes everything that it omits, such as the member's roles.
   const member = await client.get<Pick<Member, 'config'>>(path, { signal })
   await client.change('PUT', path, { ...member, config: { ...member.config, ...mark } }, { signal })
 }

@@ -10,7 +10,6 @@ import {
 import type { BackgroundWork } from '../background.ts'
 import { isCode, isDuplicate, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
-import { recordRemoval, requireNotRemoved } from '../gone.ts'
 import {
   findInstance,
   generationOf,
@@ -28,6 +27,7 @@ import {
   removeProfile,
   requireNotNewer,
 } from '../profiles.ts'
+import { recordRemoval, requireNotRemoved } from '../removals.ts'
 import { findVolume, volumesPath } from './pools.ts'
 
 type Result = NonNullable<CaptureStatus['result']>
@@ -42,7 +42,7 @@ interface Copy {
   /** The body of the request that creates the copy, and the member that has the source. */
   request: Record<string, unknown>
   member: string
-  /** The pool of the source and of the copy; undefined for images and for copies of earlier versions. */
+  /** The pool of the source and of the copy; undefined for images and for copies by earlier versions. */
   pool?: string
   result: Result | null
 }

@@ -11,7 +11,6 @@ import type { BackgroundWork } from '../background.ts'
 import { isCode, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { saysInUse } from '../error-texts.ts'
-import { recordRemoval, requireNotRemoved } from '../gone.ts'
 import { generationMark, generationOf, marks, volumeName } from '../instances.ts'
 import {
   findProfile,
@@ -21,6 +20,7 @@ import {
   removeProfile,
   requireNotNewer,
 } from '../profiles.ts'
+import { recordRemoval, requireNotRemoved } from '../removals.ts'
 import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
 import { type DiskPools, diskPools, findVolume, isPoolLocal, poolOf, volumesPath } from './pools.ts'
 

@@ -11,8 +11,8 @@ export const poolOf = (config: IncusConfig, type: DiskSpec['type']): string =>
   (type === 'shared-volume' ? config.sharedVolumePool : config.diskPool) || config.storagePool
 
 /**
- * Returns all pools that can contain data disks, including the default pool, which may have disks from before
- * an operator set other pools.
+ * Returns all pools that can contain data disks. The default pool is one of them, because it may have disks
+ * that were created before an operator set other pools.
  */
 export const diskPools = (config: IncusConfig): string[] => [
   ...new Set([poolOf(config, 'persistent-ssd'), poolOf(config, 'shared-volume'), config.storagePool]),

@@ -27,8 +27,8 @@ const keeperScript =
   '"$@" >"log-$SLIPWAY_ATTEMPT" 2>&1 </dev/null; echo $? >"exit-$SLIPWAY_ATTEMPT.tmp"; mv "exit-$SLIPWAY_ATTEMPT.tmp" "exit-$SLIPWAY_ATTEMPT"'
 
 /**
- * Copies a disk to `data.qcow2` in `folder`, in a process that outlives the server. A guest has written the
- * disk, so the program runs as a separate user that can only read the source and write the copy. Returns true
+ * Copies a disk to `data.qcow2` in `folder`, in a process that outlives the server. The disk's content comes
+ * from a guest, so the program runs as a user that can only read the source and write the copy. Returns true
  * when the copy is complete, and false while it runs. If no process is running, this starts the copy.
  */
 export async function continueCopy(

@@ -41,7 +41,7 @@ class AgentSession {
     await this.#request({ execute: 'guest-sync', arguments: { id } }, syncMs, (reply) => reply.return === id)
   }
 
-  /** Returns whether the agent did it. Throws if the agent did not respond. */
+  /** Returns whether the agent executed the command. Throws if the agent did not respond. */
   async execute(command: string, limitMs: number): Promise<boolean> {
     return 'return' in (await this.#request({ execute: command }, limitMs, () => true))
   }
@@ -89,7 +89,7 @@ async function withAgent<T>(socketPath: string, work: (agent: AgentSession) => P
   }
 }
 
-/** `unknown`: the agent got the request and did not respond in time, so it may still freeze the guest. */
+/** `unknown`: the agent did not respond to the request in time, so it may still freeze the guest. */
 export type FreezeResult = 'frozen' | 'not_frozen' | 'unknown'
 
 /** Freezes the guest's file systems, if the guest has an agent. */

@@ -12,8 +12,8 @@ import { QmpError, type QmpSession } from '../process/qmp.ts'
 import { freeze, thaw } from './guest-agent.ts'
 
 /**
- * A guest is normally frozen for milliseconds. After this time, any server that finds the `frozen` file thaws
- * it.
+ * A guest is normally frozen for milliseconds. After this time, any server that finds the `frozen` file of
+ * the guest thaws the guest.
  */
 const maxFrozenMs = 10_000
 
@@ -132,7 +132,7 @@ export async function dropBackup(ctx: QemuContext, vmId: string, captureId: stri
   await rm(targetFile(ctx, vmId, captureId), { force: true })
 }
 
-/** Returns whether the time has passed in which a copy may keep the guest frozen. */
+/** Returns whether a copy may have kept the guest frozen for too long. */
 export async function isThawOverdue(ctx: QemuContext, vmId: string): Promise<boolean> {
   const until = await readText(ctx.records.frozen(vmId))
   return until !== null && Date.now() >= Number(until)

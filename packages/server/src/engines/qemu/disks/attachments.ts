@@ -16,7 +16,7 @@ import {
 import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
-/** A guest's kernel releases a slot only after five seconds, in which the request can be cancelled. */
+/** A guest's kernel waits five seconds before it releases a slot, because the request can be cancelled. */
 const unplugLimitMs = 20_000
 
 /**

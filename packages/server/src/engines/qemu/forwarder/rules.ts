@@ -19,7 +19,8 @@ export function isInboundAllowed(rules: CompiledRule[], connection: InboundConne
 
 /**
  * The ports to listen on: SSH, and every port that an inbound TCP allow rule lists, up to the limit. `notes`
- * says what is not forwarded. Such a rule takes effect only for ports that other rules list.
+ * lists what is not forwarded. A rule that allows every port takes effect only for ports that other rules
+ * list.
  */
 export function servedPorts(rules: CompiledRule[]): { ports: number[]; notes: string[] } {
   const ports = new Set([sshGuestPort])

@@ -137,7 +137,7 @@ const agentPort = [
   ...['-device', 'virtserialport,bus=agent-bus.0,chardev=agent,name=org.qemu.guest_agent.0'],
 ]
 
-/** Two cards, each connected to the forwarder by a unix socket: QEMU itself opens no connection and no port. */
+/** Each network card uses a unix socket to the forwarder, so QEMU itself opens no connection and no port. */
 function networkArguments({ spec }: Machine): string[] {
   const card = (id: string, mac: string) => [
     ...['-netdev', `stream,id=${id},server=on,addr.type=unix,addr.path=sockets/${id}.sock`],
@@ -201,14 +201,14 @@ export function volumeDevice(volume: AttachedDisk, slot: string): Record<string,
   }
 }
 
-/** The guest mounts it with `mount -t virtiofs <tag> /mnt`. */
+/** The guest mounts the volume with `mount -t virtiofs <tag> /mnt`. */
 function volumeTag(volume: AttachedDisk): string {
   return volume.serialNumber.slice(0, 35)
 }
 
 /**
- * Unique across VMs, although the socket is in the VM's folder, because QEMU 7.2's virtiofsd takes a lock by
- * this name alone.
+ * Unique across VMs, although the socket is in the VM's folder, because the virtiofsd of QEMU 7.2 derives the
+ * name of its lock from the socket's name without the folder.
  */
 export function volumeSocket(vmId: string, diskId: string): string {
   return `volume-${deviceId(diskId)}-${vmId}.sock`
@@ -220,12 +220,12 @@ export function slotNames(type: AttachedDisk['type']): string[] {
   return Array.from({ length: maxDisksPerVm[type] }, (_, index) => `${kind}-slot${index}`)
 }
 
-/** Short, because QEMU allows only 31 characters for a block node. */
+/** Short, because QEMU allows only 31 characters for the name of a block node. */
 export function deviceId(id: string): string {
   return id.replaceAll('-', '').slice(-24)
 }
 
-/** The MAC address of the access card, derived from that of the private card. */
+/** The MAC address of the network card on the access network, derived from that of the private card. */
 export function accessMac(privateMac: string): string {
   const bytes = privateMac.split(':').map((byte) => Number.parseInt(byte, 16))
   bytes[0] = (bytes[0]! ^ 0x08) | 0x02

@@ -6,14 +6,14 @@ import { vmShape } from '../shapes/vms.ts'
 import { begun, publicAddressOf } from './route.ts'
 
 /** The public address that a request specifies for its VM. */
-interface AddressGiven {
+interface RequestedAddress {
   /** `dynamic`, `static`, `none`, or empty. */
   type: string
   /** The id of a reserved address, or empty. */
   id: string
 }
 
-export function addressGiven(body: Members): AddressGiven {
+export function readAddress(body: Members): RequestedAddress {
   const address = memberOf(body, 'network_interfaces', 0, 'ips', 0, 'public_ipv4')
   const { type, id } = { type: memberOf(address, 'type') ?? '', id: memberOf(address, 'id') ?? '' }
   if (typeof type !== 'string' || !['', 'dynamic', 'static', 'none'].includes(type) || typeof id !== 'string')
@@ -31,7 +31,7 @@ export function addressGiven(body: Members): AddressGiven {
 export async function createWithAddress(
   call: FamilyCall,
   vm: Members,
-  { type }: Pick<AddressGiven, 'type'>,
+  { type }: Pick<RequestedAddress, 'type'>,
   part = '',
 ): Promise<FamilyOperation> {
   const create = (more: object) => begun(call.ownApi('vmCreate', { body: { ...vm, ...more }, part }))
@@ -58,7 +58,10 @@ export async function createWithAddress(
 }
 
 /** Makes a VM's address static or dynamic, or assigns another reserved address to the VM. */
-export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven): Promise<FamilyOperation> {
+export async function changeAddress(
+  call: FamilyCall,
+  { type, id }: RequestedAddress,
+): Promise<FamilyOperation> {
   await call.enter('vmUpdate')
   const vm = await call.ownApi('vmGet')
   const now = publicAddressOf(vm)

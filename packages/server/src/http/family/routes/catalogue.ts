@@ -1,6 +1,6 @@
 import { withoutEmpty } from '../members.ts'
 import { organizationShape, projectShape, quotaShapes, typeShape } from '../shapes/catalogue.ts'
-import { type FamilyRoute, get, post, put, remove, someProject } from './route.ts'
+import { defaultProject, type FamilyRoute, get, post, put, remove } from './route.ts'
 
 const projects = '/organizations/projects'
 
@@ -35,18 +35,18 @@ export const catalogueRoutes: FamilyRoute[] = [
   }),
 
   get('/locations', async (call) => {
-    const params = await someProject(call)
+    const params = await defaultProject(call)
     const items = params ? (await call.ownApi('locationList', { params })).items : []
     return { items: items.map(({ name }) => name) }
   }),
   get('/capacities', async (call) => {
-    const params = await someProject(call)
+    const params = await defaultProject(call)
     const { product_name, location } = call.query
     const query = { product_name, location }
     return params ? call.ownApi('capacityList', { params, query }) : { items: [] }
   }),
   get('/compute/images', async (call) => {
-    const params = await someProject(call)
+    const params = await defaultProject(call)
     return params ? call.ownApi('imageList', { params }) : { items: [] }
   }),
   get('/projects/:project_id/compute/vms/types', async (call) => ({

@@ -10,17 +10,17 @@ import {
   withoutEmpty,
 } from '../members.ts'
 import type { FamilyCall } from '../request.ts'
-import { groupShape, isStatic, templateGiven, templateShape } from '../shapes/instances.ts'
+import { groupShape, isStatic, templateFields, templateShape } from '../shapes/instances.ts'
 import { createWithAddress } from './addresses.ts'
 import { type FamilyRoute, get, patch, post, remove } from './route.ts'
-import { imageGiven } from './vms.ts'
+import { resolveImageAlias } from './vms.ts'
 
 const templates = '/projects/:project_id/compute/instance-templates'
 const groups = '/projects/:project_id/compute/instance-groups'
 
 const templateRoutes: FamilyRoute[] = [
   post(templates, async (call) =>
-    templateShape(await call.ownApi('instanceTemplateCreate', { body: templateGiven(call.body) })),
+    templateShape(await call.ownApi('instanceTemplateCreate', { body: templateFields(call.body) })),
   ),
   get(templates, async (call) => ({ items: (await call.all('instanceTemplateList')).map(templateShape) })),
   get(`${templates}/:instance_template_id`, async (call) =>
@@ -35,7 +35,7 @@ const groupRoutes: FamilyRoute[] = [
     const template = await templateOf(call, template_id)
     if (isStatic(template))
       throw new Failure('invalid_argument', 'The members of an instance group cannot have static addresses.')
-    const vm = withoutEmpty({ image: imageGiven(call, template.image) })
+    const vm = withoutEmpty({ image: resolveImageAlias(call, template.image) })
     const body = withoutEmpty({ name, desired_count, template_id, vm })
     const { operation } = await call.ownApi('instanceGroupCreate', { body })
     return readGroup(call, operation.metadata.id)
@@ -109,22 +109,22 @@ async function bulkVm(call: FamilyCall): Promise<{ vm: Members; type: string }> 
     nvlink_domain_id: noNvlink,
     instance_group_id: 'change the desired_count of the group instead.',
   })
-  const [place, ...more] = listOf(body.locations) as Members[]
+  const [target, ...more] = listOf(body.locations) as Members[]
   if (more.length > 0) throw new Failure('invalid_argument', 'locations must have at most one location.')
-  refuseUnsupported(place ?? {}, { ib_partition_id: noInfiniBand, transport_partition_id: noInfiniBand })
-  const placed = withoutEmpty({
-    location: memberOf(place, 'location'),
-    subnet_id: memberOf(place, 'subnet_id'),
+  refuseUnsupported(target ?? {}, { ib_partition_id: noInfiniBand, transport_partition_id: noInfiniBand })
+  const targetFields = withoutEmpty({
+    location: memberOf(target, 'location'),
+    subnet_id: memberOf(target, 'subnet_id'),
   })
   if (body.instance_template_id) {
     const template = await templateOf(call, body.instance_template_id)
-    const image = withoutEmpty({ image: imageGiven(call, template.image) })
+    const image = withoutEmpty({ image: resolveImageAlias(call, template.image) })
     const { id: instance_template_id, location = 'any' } = template
-    const vm = { instance_template_id, location, ...image, ...placed }
+    const vm = { instance_template_id, location, ...image, ...targetFields }
     return { vm, type: isStatic(template) ? 'static' : '' }
   }
-  const { labels, placement_policy: _, ...given } = templateGiven((body.instance_template ?? {}) as Members)
-  const vm = { location: 'any', ...given, image: imageGiven(call, given.image), ...placed }
+  const { labels, placement_policy: _, ...given } = templateFields((body.instance_template ?? {}) as Members)
+  const vm = { location: 'any', ...given, image: resolveImageAlias(call, given.image), ...targetFields }
   return { vm: withoutEmpty(vm), type: labels ? 'static' : '' }
 }
 

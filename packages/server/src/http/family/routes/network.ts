@@ -2,7 +2,7 @@ import type { FirewallRule } from '@slipway/contract'
 import { Failure, requireFound } from '../../../domain/failure.ts'
 import { findRuleView } from '../../../store/network/rules.ts'
 import { noNat, refuseUnsupported, withoutEmpty } from '../members.ts'
-import { ruleGiven, ruleShape, subnetShape } from '../shapes/network.ts'
+import { ruleFields, ruleShape, subnetShape } from '../shapes/network.ts'
 import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const networking = '/projects/:project_id/networking'
@@ -13,7 +13,7 @@ const subnets = `${networking}/vpc-subnets`
 const ruleRoutes: FamilyRoute[] = [
   post(rules, (call) =>
     call.operation({ name: 'CREATE', type: 'firewall_rule' }, () =>
-      begun(call.ownApi('firewallRuleCreate', { body: ruleGiven(call.body) })),
+      begun(call.ownApi('firewallRuleCreate', { body: ruleFields(call.body) })),
     ),
   ),
   get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
@@ -29,7 +29,7 @@ const ruleRoutes: FamilyRoute[] = [
         direction: _direction,
         vpc_network_id: _network,
         ...body
-      } = ruleGiven(call.body)
+      } = ruleFields(call.body)
       return begun(call.ownApi('firewallRuleUpdate', { body }))
     }),
   ),

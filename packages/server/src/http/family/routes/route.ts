@@ -33,7 +33,7 @@ export const begun = async (
 ): Promise<FamilyOperation> => operationShape((await request).operation)
 
 /** Returns the project of the caller's key; for a key of an organization, one of its projects. */
-export async function someProject(call: FamilyCall): Promise<{ project_id: string } | undefined> {
+export async function defaultProject(call: FamilyCall): Promise<{ project_id: string } | undefined> {
   const { caller } = call.signer
   if (caller.kind === 'access_key' && caller.projectId) return { project_id: caller.projectId }
   const [first] = await call.ownApi('projectList')

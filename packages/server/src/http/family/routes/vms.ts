@@ -12,7 +12,7 @@ import {
 } from '../members.ts'
 import type { FamilyCall } from '../request.ts'
 import { vmShape } from '../shapes/vms.ts'
-import { addressGiven, changeAddress, createWithAddress } from './addresses.ts'
+import { changeAddress, createWithAddress, readAddress } from './addresses.ts'
 import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const path = '/projects/:project_id/compute/vms/instances'
@@ -38,7 +38,7 @@ export const vmRoutes: FamilyRoute[] = [
   ),
   post(`${path}/:vm_id/attach-disks`, (call) =>
     call.operation({ name: 'ATTACH', type, id: call.params.vm_id! }, () => {
-      const body = { attach_disks: listOf(call.body.attach_disks).map(attachmentGiven) }
+      const body = { attach_disks: listOf(call.body.attach_disks).map(attachmentFields) }
       return begun(call.ownApi('vmAttachDisks', { body }))
     }),
   ),
@@ -55,19 +55,19 @@ const nameOf = ({ body: { action } }: FamilyCall) =>
 
 function createVm(call: FamilyCall) {
   refuseUnsupported(call.body, { host_channel_adapters: noInfiniBand, nvlink_domain_id: noNvlink })
-  return createWithAddress(call, vmGiven(call), addressGiven(call.body))
+  return createWithAddress(call, vmFields(call), readAddress(call.body))
 }
 
-function vmGiven(call: FamilyCall): Members {
+function vmFields(call: FamilyCall): Members {
   const { name, type, location, image, custom_image, ssh_public_key, startup_script, shutdown_script } =
     call.body
   const reservation = withoutEmpty((call.body.reservation_specification ?? {}) as Members)
   return withoutEmpty({
     ...{ name, type, custom_image, ssh_public_key, startup_script, shutdown_script },
     location: location || 'any',
-    image: imageGiven(call, image),
-    disks: call.body.disks ? listOf(call.body.disks).map(attachmentGiven) : undefined,
-    subnet_id: call.given('network_interfaces', 0, 'subnet'),
+    image: resolveImageAlias(call, image),
+    disks: call.body.disks ? listOf(call.body.disks).map(attachmentFields) : undefined,
+    subnet_id: call.bodyMember('network_interfaces', 0, 'subnet'),
     reservation_specification: reservation.id
       ? { id: reservation.id }
       : Object.keys(reservation).length > 0
@@ -77,14 +77,14 @@ function vmGiven(call: FamilyCall): Members {
 }
 
 /** The operator can offer images under the names that clients of the compatible API use. */
-export function imageGiven({ services }: FamilyCall, image: unknown): unknown {
+export function resolveImageAlias({ services }: FamilyCall, image: unknown): unknown {
   const { familyImageAliases } = services.config.server
   return typeof image === 'string' && Object.hasOwn(familyImageAliases, image)
     ? familyImageAliases[image]
     : image
 }
 
-const attachmentGiven = (disk: unknown) =>
+const attachmentFields = (disk: unknown) =>
   withoutEmpty({
     disk_id: memberOf(disk, 'disk_id'),
     attachment_type: memberOf(disk, 'attachment_type'),
@@ -97,7 +97,7 @@ function changeVm(call: FamilyCall) {
   if (action !== 'UPDATE') return change(withoutEmpty({ action, reservation_id }))
   refuseUnsupported(call.body, { host_channel_adapters: noInfiniBand })
   if (newType) return change({ type: newType })
-  const address = addressGiven(call.body)
+  const address = readAddress(call.body)
   if (address.type === '')
     throw new Failure(
       'invalid_argument',

@@ -45,8 +45,8 @@ export const templateShape = (template: InstanceTemplate) => ({
   maintenance_policy: '',
 })
 
-/** The image keeps the name that was given, so that clients read back what they wrote. */
-export function templateGiven(template: Members): Members {
+/** Image names are stored as clients send them, so that clients read back what they wrote. */
+export function templateFields(template: Members): Members {
   refuseUnsupported(template, {
     ib_partition_id: noInfiniBand,
     transport_partition_id: noInfiniBand,

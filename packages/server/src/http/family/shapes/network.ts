@@ -15,32 +15,32 @@ export const subnetShape = (subnet: Subnet) => ({ ...subnet, nat_gateways: [] })
 
 const portsShape = (ports: string[]) => (ports.length === 0 ? [allPorts] : ports)
 
-/** Converts the given fields of a rule to those of Slipway's own API. */
-export const ruleGiven = (rule: Members): Members =>
+/** Converts the fields of a rule to those of Slipway's own API. */
+export const ruleFields = (rule: Members): Members =>
   withoutEmpty({
     name: rule.name,
     vpc_network_id: rule.vpc_network_id,
     action: word(rule.action, 'action_'),
     direction: word(rule.direction, 'direction_'),
     protocols: rule.protocols,
-    sources: endpointsGiven(rule.sources, 'sources'),
-    destinations: endpointsGiven(rule.destinations, 'destinations'),
-    source_ports: portsGiven(rule.source_ports),
-    destination_ports: portsGiven(rule.destination_ports),
+    sources: endpointFields(rule.sources, 'sources'),
+    destinations: endpointFields(rule.destinations, 'destinations'),
+    source_ports: portFields(rule.source_ports),
+    destination_ports: portFields(rule.destination_ports),
   })
 
 const word = (value: unknown, prefix: string) =>
   typeof value === 'string' ? value.toLowerCase().replace(prefix, '') : value
 
-/** No ports means all of them. */
-const portsGiven = (ports: unknown) =>
+/** An empty list means all ports. */
+const portFields = (ports: unknown) =>
   listOf(ports).some((port) => port === '*' || port === allPorts) ? [] : ports
 
 /**
  * Refuses plain addresses: responses would show them as CIDR blocks, which clients take for a change of the
  * rule.
  */
-function endpointsGiven(endpoints: unknown, member: string): unknown {
+function endpointFields(endpoints: unknown, member: string): unknown {
   if (!Array.isArray(endpoints)) return endpoints
   return endpoints.map((endpoint, index) => {
     const cidr = memberOf(endpoint, 'cidr')

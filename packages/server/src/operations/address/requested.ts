@@ -8,7 +8,7 @@ import type { VmBody } from '../vm/template.ts'
  * Locks the reserved address that a VM request names. Returns undefined if it names none; throws a 400 or 409
  * if the address cannot be used.
  */
-export async function lockGivenAddress(
+export async function lockRequestedAddress(
   tx: Tx,
   projectId: string,
   { public_address_id, public_ip }: VmBody,
