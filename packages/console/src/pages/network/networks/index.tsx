@@ -74,7 +74,6 @@ export function Networks() {
               title={network.name}
               actions={
                 <>
-                  {whyNotNetwork && <span className="text-sm text-ink-muted">{whyNotNetwork}</span>}
                   <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'subnet', network })}>
                     Add subnet
                   </Button>
@@ -92,6 +91,7 @@ export function Networks() {
               <p className="text-ink-muted">
                 <span className="mono text-ink">{network.cidr}</span>, gateway{' '}
                 <span className="mono text-ink">{network.gateway}</span>
+                {whyNotNetwork && `. ${whyNotNetwork}`}
               </p>
               <Table
                 label={`Subnets of ${network.name}`}
