@@ -73,6 +73,12 @@ export async function startScene(counts: Record<string, number>) {
       projectIds: [id],
       templates,
     })
+    // All new events are copies of one event. Give each the operation of its VM, because the console groups them by it.
+    await server.sql(
+      `UPDATE events e SET data = jsonb_set(e.data, '{operation_id}', to_jsonb(o.id))
+       FROM operations o WHERE e.project_id = $1 AND o.project_id = $1 AND o.resource_id::text = e.resource_id`,
+      [id],
+    )
     after += vms
   }
   const browser = await launch()
