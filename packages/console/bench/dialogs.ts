@@ -23,7 +23,7 @@ const ofProject: Record<string, Opening> = {
   'edit-disk': ['/disks', 'Edit'],
   'delete-disk': ['/disks', 'Delete'],
   'cancel-request': ['/queue', 'Cancel nightly'],
-  'edit-vm': ['/vms/VM', 'Edit'],
+  'edit-vm': ['/vms/VM', 'Edit name, labels and protection'],
   'stop-vm': ['/vms/VM', 'Stop'],
   'reset-vm': ['/vms/VM', 'Reset'],
   'delete-vm': ['/vms/VM', 'Delete'],

@@ -66,7 +66,7 @@ export function Users() {
               {
                 key: 'email',
                 title: 'E-mail',
-                width: 'minmax(196px, 2fr)',
+                width: 'minmax(188px, 2fr)',
                 sortBy: (row) => row.email,
                 cell: (row) => <UserName row={row} />,
               },
