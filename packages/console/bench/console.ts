@@ -15,7 +15,7 @@ const moves = [
   'Main:Disks',
   'Main:Network',
   'Main:Usage',
-  'Main:Events',
+  'Main:Activity',
   'Main:Settings',
   'Settings:SSH keys',
   'Settings:Members',

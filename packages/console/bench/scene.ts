@@ -28,6 +28,10 @@ export async function startScene(counts: Record<string, number>) {
   const { token } = await logIn({ baseUrl: url, email, password })
   const owner = createClient({ baseUrl: url, token })
   const { organization_id } = (await owner.projectList()).find(({ id }) => id === project_id)!
+  const operator = createClient({ baseUrl: url, token: server.operator_key })
+  // growRows does not check quotas, but everything that the service creates afterwards does.
+  const items = (['vms', 'a100_gpus'] as const).map((name) => ({ name, max: 100_000 }))
+  await operator.adminOrganizationQuotaSet({ organization_id }, { items })
   const database = openStore(server.dataDir)
 
   const askForVm = (project_id: string, name: string, more: { location?: string } = {}) =>
@@ -69,6 +73,12 @@ export async function startScene(counts: Record<string, number>) {
       projectIds: [id],
       templates,
     })
+    // All new events are copies of one event. Give each the operation of its VM, because the console groups them by it.
+    await server.sql(
+      `UPDATE events e SET data = jsonb_set(e.data, '{operation_id}', to_jsonb(o.id))
+       FROM operations o WHERE e.project_id = $1 AND o.project_id = $1 AND o.resource_id::text = e.resource_id`,
+      [id],
+    )
     after += vms
   }
   const browser = await launch()
@@ -86,7 +96,6 @@ export async function startScene(counts: Record<string, number>) {
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
     return page
   }
-  const operator = createClient({ baseUrl: url, token: server.operator_key })
   /** Returns a page of the owner of a new organization, just after sign-in. */
   const inviteOwner = async (email: string, name: string) => {
     const { id } = await operator.adminOrganizationCreate({ name })

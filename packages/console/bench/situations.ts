@@ -1,9 +1,48 @@
 import type { Page } from 'playwright-core'
 import { settled, visit } from '../test/support/browser-program.ts'
+import { dialogs } from './dialogs.ts'
 import type { Scene } from './scene.ts'
 
 /** Pages with something missing, failed or in progress. Each function prepares the situation and returns the page. */
 export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
+  ...dialogs,
+  search: async (scene) => {
+    const page = await inProject(scene, '')
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: 'Search' }).fill('train')
+    await page
+      .getByRole('option', { name: /train-7/ })
+      .first()
+      .waitFor()
+    return page
+  },
+  help: async (scene) => {
+    const page = await inProject(scene, '')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    return page
+  },
+  'vms-selected': async (scene) => {
+    const page = await inProject(scene, '/vms')
+    for (const name of ['train-7', 'trainer-1'])
+      await page.getByLabel(`Select ${name}`, { exact: true }).check()
+    return page
+  },
+  'fleet-health-faults': async (scene) => {
+    await scene.sql(
+      `INSERT INTO gpu_faults (gpu_id, xid, source, at)
+       SELECT g.id, xid, source, slipway_now() - days * interval '1 day' - xid * interval '1 millisecond'
+       FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM gpus) g
+       JOIN (VALUES (1, 79, 'host', 0), (1, 48, 'guest', 0), (2, 31, 'guest', 0), (2, 79, 'host', 5),
+                    (3, 94, 'host', 5), (170, 48, 'host', 5), (170, 79, 'host', 12)) f (n, xid, source, days) USING (n)`,
+    )
+    await scene.sql(
+      'UPDATE gpus SET suspect_since = slipway_now() WHERE id IN (SELECT id FROM gpus ORDER BY id LIMIT 2)',
+    )
+    const page = await scene.signInAsOperator()
+    await visit(page, '/fleet/health')
+    return page
+  },
   'sign-in': (scene) => asVisitor(scene, '/sign-in'),
   forgot: (scene) => asVisitor(scene, '/forgot'),
   'billing-link-ended': (scene) => asVisitor(scene, '/billing/slpb_ended'),
@@ -46,7 +85,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'activity-steps': async (scene) => {
     const page = await inProject(scene, '/activity')
     await page.getByRole('button', { name: 'Create VM succeeded' }).first().click()
-    await page.getByRole('listitem').getByText('Start the VM').waitFor()
+    await page.getByRole('listitem').getByText('Start the VM').scrollIntoViewIfNeeded()
     return page
   },
   'webhook-delivery': async (scene) => {
@@ -54,7 +93,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     const [webhook] = await scene.owner.collect('webhookList', { project_id })
     const page = await inProject(scene, `/settings/webhooks/${webhook!.id}`)
     await page.getByRole('row').getByRole('button', { name: 'Webhook test' }).first().click()
-    await page.getByRole('tab', { name: 'Payload' }).waitFor()
+    await page.getByRole('tab', { name: 'Payload' }).scrollIntoViewIfNeeded()
     return page
   },
   'dialog-key': async (scene) => {

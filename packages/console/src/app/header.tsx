@@ -36,7 +36,10 @@ export function Header({
       <span className="md:hidden">
         <IconButton label="Menu" icon={<Icon name="menu" size={18} />} onClick={onMenu} />
       </span>
-      <Link to="/" className="mr-2 flex items-center gap-2 font-semibold tracking-tight max-sm:hidden">
+      <Link
+        to="/"
+        className="mr-2 flex shrink-0 items-center gap-2 font-semibold tracking-tight max-sm:hidden"
+      >
         <img src="/favicon.svg" alt="" width={20} height={20} />
         slipway
       </Link>

@@ -1,15 +1,19 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useMe, useProjectId } from '../api/me.ts'
+import { fleetPages } from '../lib/destinations.ts'
 import { lastProject } from '../lib/last-project.ts'
 import { Icon, type IconName } from '../ui/icon.tsx'
 
 interface Entry {
   label: string
   to: string
-  icon: IconName
+  /** Entries without an icon are indented, below an entry with one. */
+  icon?: IconName
   isExact?: boolean
   /** The entry is also current on pages under these paths. */
   under?: string[]
+  /** True if the entry has no background when it is current. */
+  isPlain?: boolean
 }
 
 export function Sidebar() {
@@ -35,34 +39,52 @@ export function Sidebar() {
       ]
     : []
   return (
-    <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
-      {isFleet && project && (
-        // The header shows no project name on fleet pages.
-        <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
+    <div className="flex flex-col gap-0.5 p-3">
+      <nav aria-label="Main" className="flex flex-col gap-0.5">
+        {isFleet && project && (
+          // The header shows no project name on fleet pages.
+          <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
+        )}
+        {entries.map((entry) => (
+          <SidebarLink key={entry.label} {...entry} />
+        ))}
+        {caller.is_operator && (
+          <>
+            {entries.length > 0 && <hr className="my-2 border-line" />}
+            {/* On fleet pages, the page below it is the current one. */}
+            <SidebarLink label="Fleet" to="/fleet" icon="layout-grid" isPlain={isFleet} />
+          </>
+        )}
+      </nav>
+      {isFleet && (
+        <nav aria-label="Fleet" className="flex flex-col gap-0.5">
+          {fleetPages.map(({ name, path }) => (
+            <SidebarLink
+              key={path}
+              label={name}
+              to={path}
+              isExact={path === '/fleet'}
+              // Hosts are opened from the map.
+              under={path === '/fleet' ? ['/fleet/hosts'] : []}
+            />
+          ))}
+        </nav>
       )}
-      {entries.map((entry) => (
-        <SidebarLink key={entry.label} {...entry} />
-      ))}
-      {caller.is_operator && (
-        <>
-          {entries.length > 0 && <hr className="my-2 border-line" />}
-          <SidebarLink label="Fleet" to="/fleet" icon={'layout-grid'} />
-        </>
-      )}
-    </nav>
+    </div>
   )
 }
 
-function SidebarLink({ label, to, icon, isExact = false, under = [] }: Entry) {
+function SidebarLink({ label, to, icon, isExact = false, under = [], isPlain = false }: Entry) {
   const isUnder = under.some((path) => location.pathname.startsWith(path))
+  const look = isPlain ? '' : 'aria-[current=page]:bg-sunken'
   return (
     <Link
       {...({ to } as LinkProps)}
       activeOptions={{ exact: isExact, includeSearch: false }}
       aria-current={isUnder ? 'page' : undefined}
-      className="flex h-8 items-center gap-2.5 rounded-md px-2 text-ink-muted hover:bg-sunken hover:text-ink aria-[current=page]:bg-sunken aria-[current=page]:font-medium aria-[current=page]:text-ink"
+      className={`flex items-center gap-2.5 rounded-md px-2 text-ink-muted hover:bg-sunken hover:text-ink aria-[current=page]:font-medium aria-[current=page]:text-ink ${icon ? 'h-8' : 'h-7 pl-8.5'} ${look}`}
     >
-      <Icon name={icon} size={16} />
+      {icon && <Icon name={icon} size={16} />}
       {label}
     </Link>
   )

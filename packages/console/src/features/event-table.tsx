@@ -6,13 +6,22 @@ import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import { durationOfGroup, type EventGroup, eventTone, groupEvents, operationOf } from '../lib/event-groups.ts'
-import { eventText, preciseDuration, resourceText, shortId, timeZone, utcDate } from '../lib/format.ts'
+import {
+  eventText,
+  preciseDuration,
+  quotaLabel,
+  resourceText,
+  shortId,
+  timeZone,
+  utcDate,
+} from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
+import { NoBreak } from '../ui/no-break.tsx'
 import { Skeleton } from '../ui/page.tsx'
 import { RowToggle } from '../ui/row-toggle.tsx'
 import { Mark } from '../ui/state.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, noValue, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
 import { OperationSteps } from './activity/operation-steps.tsx'
 
@@ -35,6 +44,7 @@ interface EventTableProps {
   openOperation?: string
   onOpen?: (operationId: string) => void
   limit?: number
+  omit?: ColumnKey[]
   /** Shows only the newest events, without a button for older ones. */
   isExcerpt?: boolean
 }
@@ -48,6 +58,7 @@ export function EventTable({
   openOperation,
   onOpen,
   limit = 100,
+  omit,
   isExcerpt = false,
 }: EventTableProps) {
   const actors = useActorNames(useProject())
@@ -80,7 +91,7 @@ export function EventTable({
     return (
       <p className="card px-4 py-3 text-ink-muted">
         {type || actor || Object.values(filter ?? {}).some(Boolean)
-          ? 'No events match these filters.'
+          ? 'No events match the filters.'
           : 'No events in the last 90 days.'}
       </p>
     )
@@ -91,6 +102,7 @@ export function EventTable({
         projectId={projectId}
         actors={actors}
         maxRows={isExcerpt ? limit : undefined}
+        omit={omit}
         openOperation={openOperation}
         onOpen={onOpen}
       />
@@ -127,6 +139,8 @@ interface EventRowsProps {
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
   maxRows?: number | undefined
+  /** Columns that would be the same in every row. */
+  omit?: ColumnKey[] | undefined
   openOperation?: string | undefined
   /** Shows the steps of an operation, or hides them if the id is empty. */
   onOpen?: ((operationId: string) => void) | undefined
@@ -147,6 +161,7 @@ export function EventRows({
   isFleet = false,
   names = noNames,
   maxRows,
+  omit = [],
   openOperation = '',
   onOpen,
 }: EventRowsProps) {
@@ -160,9 +175,11 @@ export function EventRows({
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
+  const hasDurations = groups.some(({ events }) => events.length > 1)
   const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openOperation, onOpen })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
+  if (hasDurations) columns.splice(-1, 0, durationColumn)
   const below = ({ event }: Row) =>
     openOperation !== '' &&
     operationOf(event) === openOperation && (
@@ -172,7 +189,7 @@ export function EventRows({
     <Table
       label="Events"
       rows={groups}
-      columns={columns}
+      columns={columns.filter(({ key }) => !omit.some((omitted) => omitted === key))}
       rowKey={({ events }) => events.at(-1)!.id}
       below={below}
     />
@@ -180,6 +197,8 @@ export function EventRows({
 }
 
 type Row = EventGroup<ListedEvent>
+
+type ColumnKey = 'on' | 'by'
 
 interface Names {
   nameOf: (id: string) => string | undefined
@@ -190,6 +209,7 @@ interface Names {
 
 /** Returns the resource name in the event; empty if the event has none. */
 function nameInEvent({ resource_type, data: { name, email, url, pci_address } }: ListedEvent): string {
+  if (resource_type === 'quota_request' && typeof name === 'string') return quotaLabel(name)
   const found = name ?? email ?? url ?? (resource_type === 'gpu' ? pci_address : undefined)
   return typeof found === 'string' ? found : ''
 }
@@ -203,7 +223,7 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   {
     key: 'what',
     title: 'Event',
-    width: 'minmax(200px, 1.6fr)',
+    width: 'minmax(216px, 1.6fr)',
     cell: (row) => <EventCell group={row} openSteps={openSteps} />,
   },
   {
@@ -237,7 +257,7 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   },
 ]
 
-/** Shows the result with a color, the duration, and all events of the group on hover. */
+/** Shows the result with a color, and all events of the group on hover. */
 function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | undefined }) {
   const { event, events } = group
   const operation = operationOf(event)
@@ -261,12 +281,6 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
         ) : (
           eventText(event)
         )}
-        {events.length > 1 && (
-          <span className="figures whitespace-nowrap text-ink-muted">
-            {' '}
-            in {preciseDuration(durationOfGroup(group))}
-          </span>
-        )}
         {detail && <span className="text-ink-muted">: {detail}</span>}
       </span>
     </span>
@@ -283,8 +297,18 @@ const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => 
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
   isFoldable: true,
-  cell: ({ event }) => <span title={tenantOf(event)}>{tenantOf(event) || '–'}</span>,
+  cell: ({ event }) => tenantOf(event) || noValue,
 })
+
+/** The time from the first to the last event of an operation. */
+const durationColumn: Column<Row> = {
+  key: 'took',
+  title: 'Took',
+  width: '84px',
+  align: 'right',
+  isFoldable: true,
+  cell: (group) => group.events.length > 1 && preciseDuration(durationOfGroup(group)),
+}
 
 const addressColumn: Column<Row> = {
   key: 'address',
@@ -292,10 +316,7 @@ const addressColumn: Column<Row> = {
   width: 'minmax(120px, 0.6fr)',
   isFoldable: true,
   // The oldest event has the client's address; the server writes the later events.
-  cell: ({ events }) =>
-    events.findLast(({ client_address }) => client_address)?.client_address || (
-      <span className="text-ink-muted">–</span>
-    ),
+  cell: ({ events }) => events.findLast(({ client_address }) => client_address)?.client_address || noValue,
 }
 
 /** The actor of events that no user caused. */
@@ -332,7 +353,11 @@ const fleetFolders: Record<string, string> = {
 
 function ResourceCell({ event, base, known }: ResourceCellProps) {
   const { resource_type, resource_id } = event
-  const words = `${resourceText(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
+  const words = (
+    <>
+      {resourceText(resource_type)} {known ?? (resource_id && <NoBreak>…{shortId(resource_id)}</NoBreak>)}
+    </>
+  )
   const folder = (base === '/fleet' ? fleetFolders : folders)[resource_type]
   if (!folder || !base) return <span title={resource_id}>{words}</span>
   return (

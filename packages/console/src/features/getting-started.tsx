@@ -79,7 +79,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
           {hasVm && (
             <IconButton
               label="Hide the getting-started list"
-              icon={<Icon name="check" size={14} />}
+              icon={<Icon name="x" size={14} />}
               onClick={() => {
                 localStorage.setItem(hiddenKey(organization_id), '1')
                 setHidden(true)

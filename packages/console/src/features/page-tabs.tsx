@@ -22,18 +22,25 @@ function ProjectTabs({ label, pages }: { label: string; pages: PageName[] }) {
   return <TabLinks label={label} tabs={pages.map(({ name, path }) => ({ label: name, to: base + path }))} />
 }
 
-export function FleetTabs() {
-  const tabs = fleetPages.map(({ name, path }) => ({ label: name, to: path, isExact: path === '/fleet' }))
-  return <TabLinks label="Fleet" tabs={tabs} />
+interface FleetPageProps {
+  /** Shown next to the title. */
+  aside?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
 }
 
-/** An operator page with the fleet tabs. */
-export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
+/** An operator page. The sidebar has the links to the other ones. */
+export function FleetPage({ aside, actions, children }: FleetPageProps) {
   const { pathname } = useLocation()
-  const { name } = fleetPages.find(({ path }) => path === pathname) ?? { name: '' }
+  const { name, path } = fleetPages.find((page) => page.path === pathname) ?? { name: '', path: '' }
   return (
-    <Page title="Fleet" tabTitle={`Fleet ${name}`.trim()} isWide actions={actions}>
-      <FleetTabs />
+    <Page
+      title={path === '/fleet' ? 'Fleet' : name}
+      tabTitle={`Fleet ${name}`.trim()}
+      isWide
+      aside={aside}
+      actions={actions}
+    >
       {children}
     </Page>
   )

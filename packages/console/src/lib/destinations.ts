@@ -41,7 +41,7 @@ export const settingsPages: PageName[] = [
   { name: 'Organization', path: '/settings/organization' },
   { name: 'Reservations', path: '/settings/reservations' },
 ]
-/** The fleet tabs, which do not belong to a project. */
+/** The operator pages, which do not belong to a project. */
 export const fleetPages: PageName[] = [
   { name: 'Map', path: '/fleet' },
   { name: 'VMs', path: '/fleet/vms' },

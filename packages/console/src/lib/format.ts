@@ -77,7 +77,8 @@ export function quantity(value: number, unit: string): string {
 }
 
 /** "500GiB" becomes "500 GiB". */
-export const sizeText = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
+export const sizeText = (size: string): string =>
+  size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))} ${unit}`)
 
 /** Formats bytes in GiB, the unit in which storage is billed; a dash while the copy is being created. */
 export const storedText = (bytes: number): string =>

@@ -83,7 +83,9 @@ export function Catalogue() {
                 )}
               />
             </div>
-            {rows.length === 0 && <p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
+            {rows.length === 0 && (
+              <p className="card px-4 py-3 text-ink-muted">No types match the filters.</p>
+            )}
             {[...new Set(rows.map(({ gpu_model }) => gpu_model))].map((model) => (
               <GpuSection
                 key={model}

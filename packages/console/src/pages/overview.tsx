@@ -41,7 +41,7 @@ export function Overview() {
           value={costs.data ? money(costs.data.month_to_date_usd) : '–'}
           note={budget.data?.monthly_usd ? `of ${usd(budget.data.monthly_usd)} budget` : ''}
         />
-        <Figure label="Forecast for this month" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
+        <Figure label="Month forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
@@ -88,10 +88,10 @@ export function Overview() {
       </div>
       <Suggestions projectId={projectId} />
       <Section
-        title="Latest events"
+        title="Latest activity"
         actions={
           <Link to="/projects/$projectId/activity" params={{ projectId }} className="link text-sm">
-            All events
+            All activity
           </Link>
         }
       >

@@ -31,6 +31,21 @@ export const ShowAs = ({ commands }: { commands: Commands }) => (
   </details>
 )
 
+/** Wraps a single line. A command on several lines scrolls, because its line breaks have a meaning. */
+function Command({ text }: { text: string }) {
+  const frame = useRef<HTMLPreElement>(null)
+  useScrollEdges(frame)
+  const look = text.includes('\n') ? 'whitespace-pre' : 'wrap-anywhere whitespace-pre-wrap'
+  return (
+    <div className="cut-edges [--fade:var(--sunken)]">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+      <pre ref={frame} tabIndex={0} className={`mono overflow-x-auto ${look}`}>
+        {text}
+      </pre>
+    </div>
+  )
+}
+
 /** Shows commands in tabs, with a copy button. */
 export function CommandTabs({ label, lines }: { label: string; lines: [name: string, text: string][] }) {
   const list = useRef<HTMLDivElement>(null)
@@ -59,10 +74,7 @@ export function CommandTabs({ label, lines }: { label: string; lines: [name: str
       </div>
       {lines.map(([name, text]) => (
         <Tabs.Panel key={name} value={name} className="relative px-3 py-2">
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-          <pre tabIndex={0} className="mono overflow-x-auto whitespace-pre">
-            {text}
-          </pre>
+          <Command text={text} />
           {/* The button is in the row of the tabs, so that the command has the full width. */}
           <span className="absolute -top-8 right-2">
             <CopyButton text={text} label="Copy the command" />

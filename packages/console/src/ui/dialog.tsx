@@ -151,6 +151,7 @@ export function Confirm({ nameToType = '', children, ...rest }: ConfirmProps) {
           onChange={setTyped}
           autoComplete="off"
           isMono
+          autoFocus
         />
       )}
     </FormDialog>

@@ -53,7 +53,7 @@ export function Page({
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2 max-md:gap-1.5">{actions}</div>}
       </div>
-      {whyNot && <p className="-mt-2 text-sm text-ink-muted md:text-right">{whyNot}</p>}
+      {whyNot && <p className="-mt-2 text-sm text-ink-muted lg:text-right">{whyNot}</p>}
       {children}
     </div>
   )
@@ -176,10 +176,8 @@ export function UsageBar({
   const tone = share >= 1 ? 'bg-red' : share >= 0.8 ? 'bg-amber' : 'bg-accent'
   return (
     <div>
-      <div className="flex justify-between gap-4 text-sm">
-        <span className="truncate" title={label}>
-          {label}
-        </span>
+      <div className="flex items-end justify-between gap-4 text-sm">
+        <span>{label}</span>
         <span className="figures whitespace-nowrap text-ink-muted">
           {count(used)} of {count(max)}
           {unit && ` ${unit}`}

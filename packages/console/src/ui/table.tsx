@@ -9,7 +9,7 @@ export interface Column<Row> {
   key: string
   /** Empty for the buttons, whose header screen readers announce as "Actions". */
   title: string
-  /** Cards omit a column whose cell is null, false or an empty string. */
+  /** Cards and folded columns omit a cell without content: null, false, an empty string, or `noValue`. */
   cell: (row: Row) => ReactNode
   /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
@@ -20,7 +20,7 @@ export interface Column<Row> {
   isActions?: boolean
   /** True if the column is in the title of the card on narrow screens, after the first column. */
   isInTitle?: boolean
-  /** True if the column is shown below the row, in small text, when there is no room. */
+  /** True if the column is among the first to be shown below the row, in small text, when there is no room. */
   isFoldable?: boolean
 }
 
@@ -43,6 +43,11 @@ interface TableProps<Row> {
   /** Returns what is shown below a row, for example its details; nothing if the row is closed. */
   below?: (row: Row) => ReactNode
 }
+
+/** The cell of a row that has no value in this column. */
+export const noValue = '–'
+const hasNothing = (content: ReactNode) =>
+  content === null || content === '' || content === false || content === noValue
 
 /** Cards do not fold columns. */
 const none: Column<unknown>[] = []
@@ -279,7 +284,7 @@ function PlainRow<Row>({
         {rest.map((column) => {
           if (column.isInTitle) return null
           const content = column.cell(row)
-          if (content === null || content === '' || content === false) return null
+          if (hasNothing(content)) return null
           return (
             <div
               key={column.key}
@@ -349,9 +354,9 @@ function FoldedCells<Row>({ row, columns, from, to }: FoldedCellsProps<Row>) {
     >
       {columns.map((column) => {
         const content = column.cell(row)
-        if (content === null || content === '' || content === false) return null
+        if (hasNothing(content)) return null
         return (
-          <span key={column.key} className="inline-flex max-w-full min-w-0 items-center gap-1.5">
+          <span key={column.key} className="inline-flex max-w-full min-w-0 items-baseline gap-1.5">
             <span className="whitespace-nowrap">{column.title}</span>
             <span className="min-w-0 text-ink wrap-anywhere">{content}</span>
           </span>

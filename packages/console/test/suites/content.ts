@@ -114,7 +114,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await main().getByLabel('State').selectOption('running')
     await page.waitForURL((url) => url.searchParams.get('state') === 'running')
     await open(project_id, '/activity?state=failed')
-    await main().getByText('No events match these filters.').waitFor()
+    await main().getByText('No events match the filters.').waitFor()
   })
 
   test('hundreds of rows have no gaps or overlaps after the width of the window changes', async () => {
@@ -156,12 +156,12 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await expect.poll(titles).toEqual(['Name', 'State', 'Actions'])
     await table
       .getByRole('row', {
-        name: /corpus .* Type persistent-ssd Size 10 GiB .* Location us-east1-a .* Labels team/,
+        name: /corpus .* Type persistent-ssd Size 10 GiB .* Location us-east1-a.* Labels team/,
       })
       .waitFor()
     await expect.poll(edges).toBe('')
     // If columns are cut off at an edge, the table fades out there.
-    await table.evaluate((frame) => frame.style.setProperty('width', '400px'))
+    await table.evaluate((frame) => frame.style.setProperty('width', '300px'))
     await expect.poll(edges).toBe('right')
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')

@@ -104,7 +104,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
       for (const key of 'team=ml') document.execCommand('insertText', false, key)
     })
     await page.waitForURL((url) => url.search === '?q=trainer&labels=team%3Dml')
-    await main().getByText('No VMs match the filter.').waitFor()
+    await main().getByText('No VMs match the filters.').waitFor()
     await main().getByRole('button', { name: 'Clear filter' }).click()
     await main().getByRole('link', { name: 'trainer' }).waitFor()
     expect(await main().getByLabel('Filter by name, address or ID').inputValue()).toBe('')

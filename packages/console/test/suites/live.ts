@@ -53,10 +53,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const { page } = await openTab(scene.page.context())
     await page.clock.install()
     await page.goto(`${service.url}/projects/${project_id}/vms`)
-    await page.getByText('1 VM: 1 running · 1.80 USD/h').waitFor()
+    await page.getByText('1 VM: 1 running for 1.80 USD/h').waitFor()
     await setPrice(2.5)
     await page.clock.fastForward(60_000)
-    await page.getByText('1 VM: 1 running · 2.50 USD/h').waitFor()
+    await page.getByText('1 VM: 1 running for 2.50 USD/h').waitFor()
     await page.close()
   })
 

@@ -93,7 +93,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
   test('the overview lists unused resources and their costs', async () => {
     const { project_id } = service
     await open('')
-    await main().getByRole('region', { name: 'Latest events' }).waitFor()
+    await main().getByRole('region', { name: 'Latest activity' }).waitFor()
     expect(await main().getByRole('region', { name: 'Suggestions' }).count()).toBe(0)
     const disk = { name: 'forgotten', size: '500GiB', location: 'us-east1-a' }
     const { operation } = await service.asOwner.diskCreate({ project_id }, disk)

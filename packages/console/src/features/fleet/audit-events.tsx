@@ -37,7 +37,7 @@ interface AuditEventsProps {
   limit?: number
 }
 
-/** The events of all tenants and operators that match the filter. */
+/** The events of all tenants and operators that match the filters. */
 export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
   const { type, actor, project, organization, resource, start, end } = filter
   const { actors, tenants, names } = useFleetNames()
@@ -63,8 +63,9 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
     // Each read is recorded in the audit log of every tenant shown, so the list does not poll.
     refetchInterval: false,
   })
-  const tenantOf = ({ project_id = '', organization_id = '' }: ListedEvent) =>
-    tenants.get(project_id) ?? tenants.get(organization_id) ?? ''
+  const tenantOf = ({ project_id = '', organization_id = '', resource_id }: ListedEvent) =>
+    // The views of an organization by operators have no tenant besides the organization itself.
+    tenants.get(project_id) ?? tenants.get(organization_id) ?? tenants.get(resource_id) ?? ''
   return (
     <>
       <Loaded query={events}>
@@ -80,6 +81,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
               // All events of a resource have the same tenant, which its page already shows.
               tenantOf={resource ? undefined : tenantOf}
               names={names}
+              omit={[...(resource ? (['on'] as const) : []), ...(actor ? (['by'] as const) : [])]}
               hasAddresses
             />
           )

@@ -16,8 +16,14 @@ export function HostLink({ hostId, location }: { hostId: string; location: strin
   const hosts = useQuery({ ...readAll('adminHostList', {}), staleTime: 60_000 })
   const name = hosts.data?.find(({ id }) => id === hostId)?.name ?? `…${shortId(hostId)}`
   return (
-    <Link to="/fleet/hosts/$hostId" params={{ hostId }} className="link">
-      <NoBreak>{name}</NoBreak> · <NoBreak>{location}</NoBreak>
-    </Link>
+    <>
+      <Link to="/fleet/hosts/$hostId" params={{ hostId }} className="link">
+        {name}
+      </Link>
+      <span className="text-ink-muted">
+        {' '}
+        · <NoBreak>{location}</NoBreak>
+      </span>
+    </>
   )
 }

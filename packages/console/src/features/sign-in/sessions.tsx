@@ -45,7 +45,7 @@ export function Sessions() {
               {
                 key: 'address',
                 title: 'IP address',
-                width: '160px',
+                width: 'minmax(130px, 1fr)',
                 cell: (session) => session.client_address,
               },
               {
@@ -55,7 +55,7 @@ export function Sessions() {
                 align: 'right',
                 cell: (session) => <Ago iso={session.last_used_at} />,
               },
-              actionColumn('90px', (session: Session) => (
+              actionColumn('96px', (session: Session) => (
                 <Button
                   size="small"
                   kind="danger"

@@ -92,7 +92,7 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
   const total = rows.reduce((sum, { usd }) => sum + usd, 0)
   return (
     <Section
-      title={`Daily cost in ${monthText(month)}`}
+      title="Daily cost"
       actions={
         <>
           <Button size="small" onClick={() => onMonth(monthBefore(month))}>

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { providerLink, removePaymentMethod, saveCard } from '../../api/billing-link.ts'
 import { plural } from '../../lib/format.ts'
+import { monthText } from '../../lib/months.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -38,7 +39,9 @@ export function PaymentMethodSection({ token, board }: SectionProps) {
           <span>
             {method.brand} ending in <span className="figures">{method.last4}</span>
           </span>
-          <span className="figures text-ink-muted">expires {method.expires_month}</span>
+          <span className="figures text-ink-muted">
+            expires at the end of {monthText(method.expires_month)}
+          </span>
         </p>
       )}
       {isHidden ? (

@@ -25,7 +25,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import { type Column, noValue, Table } from '../../ui/table.tsx'
 import { DeleteDialog, DetachFromVm, GrowDialog } from './change-dialogs.tsx'
 
 type What = 'create' | 'attach' | 'detach' | 'edit' | 'grow' | 'delete'
@@ -76,7 +76,7 @@ export function Disks() {
     {
       key: 'type',
       title: 'Type',
-      width: 'minmax(130px, 1fr)',
+      width: 'minmax(124px, 1fr)',
       isFoldable: true,
       cell: (disk) => disk.type,
     },
@@ -92,26 +92,30 @@ export function Disks() {
     {
       key: 'price',
       title: 'USD/month',
-      width: '116px',
+      width: '112px',
       align: 'right',
       isFoldable: true,
       sortBy: (disk) => priceOf(disk) ?? 0,
       cell: (disk) => {
         const price = priceOf(disk)
-        return price === null ? '–' : <span title={`${usd(price)}/h`}>{amount(price * hoursPerMonth)}</span>
+        return price === null ? (
+          noValue
+        ) : (
+          <span title={`${usd(price)}/h`}>{amount(price * hoursPerMonth)}</span>
+        )
       },
     },
     {
       key: 'location',
       title: 'Location',
-      width: 'minmax(112px, 1fr)',
+      width: 'minmax(106px, 1fr)',
       isFoldable: true,
       cell: (disk) => <NoBreak>{disk.location}</NoBreak>,
     },
     {
       key: 'state',
       title: 'State',
-      width: '115px',
+      width: '112px',
       cell: (disk) => (
         <StateBadge
           state={disk.state === 'available' && disk.attached_to.length > 0 ? 'attached' : disk.state}
@@ -122,30 +126,28 @@ export function Disks() {
     {
       key: 'attached',
       title: 'Attached to',
-      width: 'minmax(110px, 1.4fr)',
+      width: 'minmax(104px, 1.4fr)',
       isFoldable: true,
       cell: (disk) =>
-        disk.attached_to.length === 0 ? (
-          <span className="text-ink-muted">–</span>
-        ) : (
-          disk.attached_to.map(({ vm_id, mode, vm_deleted }, index) => (
-            <span key={vm_id}>
-              {index > 0 && ', '}
-              {vm_deleted ? (
-                <span className="text-ink-muted">a deleted VM (until its host is back)</span>
-              ) : (
-                <Link
-                  to="/projects/$projectId/vms/$vmId"
-                  params={{ projectId, vmId: vm_id }}
-                  className="link"
-                >
-                  {nameOf(vm_id)}
-                </Link>
-              )}
-              {mode === 'read-only' && <span className="text-ink-muted"> read-only</span>}
-            </span>
-          ))
-        ),
+        disk.attached_to.length === 0
+          ? noValue
+          : disk.attached_to.map(({ vm_id, mode, vm_deleted }, index) => (
+              <span key={vm_id}>
+                {index > 0 && ', '}
+                {vm_deleted ? (
+                  <span className="text-ink-muted">a deleted VM (until its host is back)</span>
+                ) : (
+                  <Link
+                    to="/projects/$projectId/vms/$vmId"
+                    params={{ projectId, vmId: vm_id }}
+                    className="link"
+                  >
+                    {nameOf(vm_id)}
+                  </Link>
+                )}
+                {mode === 'read-only' && <span className="text-ink-muted"> read-only</span>}
+              </span>
+            )),
     },
     ...(rows.some(({ labels }) => Object.keys(labels).length > 0)
       ? [
@@ -154,9 +156,10 @@ export function Disks() {
             title: 'Labels',
             width: 'minmax(120px, 1fr)',
             isFoldable: true,
-            cell: ({ labels }: Disk) => (
-              <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
-            ),
+            cell: ({ labels }: Disk) =>
+              Object.keys(labels).length > 0 && (
+                <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
+              ),
           },
         ]
       : []),
@@ -251,7 +254,7 @@ export function Disks() {
                 rowKey={(disk) => disk.id}
                 sort={search.sort ?? ''}
                 onSort={(sort) => setSearch({ sort })}
-                empty={<p className="text-ink-muted">No disks match the filter.</p>}
+                empty={<p className="text-ink-muted">No disks match the filters.</p>}
               />
             </>
           )

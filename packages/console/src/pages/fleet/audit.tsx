@@ -14,7 +14,7 @@ export function Audit() {
   const { projects, organizations, actors } = useFleetNames()
   const hasTenant = project !== '' || organization !== ''
   return (
-    <FleetPage>
+    <FleetPage aside={<span className="text-sm text-ink-muted">kept for 90 days</span>}>
       <div className="flex flex-wrap items-center gap-2">
         <Select
           isSmall
@@ -58,10 +58,9 @@ export function Audit() {
               setSearch({ type: '', actor: '', project: '', organization: '', from: '', to: '' })
             }
           >
-            Clear filter
+            Clear filters
           </button>
         )}
-        <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
       </div>
       <AuditEvents {...{ type, actor, project, organization, ...periodQuery(from, to) }} />
     </FleetPage>

@@ -39,14 +39,14 @@ export function Capacity() {
       cell: (row) => row.location,
     },
     countColumn('Free', (row) => row.free),
-    foldable(countColumn('Unavailable', (row) => row.unavailable, '110px')),
+    foldable(countColumn('Unavailable', (row) => row.unavailable || '', '110px')),
     foldable(countColumn('Claimed', (row) => row.claimed)),
-    foldable(countColumn('Quarantined', (row) => row.quarantined, '110px')),
-    foldable(countColumn('Held', (row) => row.held)),
+    foldable(countColumn('Quarantined', (row) => row.quarantined || '', '110px')),
+    foldable(countColumn('Held', (row) => row.held || '')),
     countColumn('Total', (row) => row.total),
     {
       key: 'largest',
-      title: 'Largest available type',
+      title: 'Largest VM',
       width: 'minmax(130px, 1fr)',
       cell: (row) => row.largest_type || <span className="text-amber-text">none</span>,
     },
@@ -63,7 +63,7 @@ export function Capacity() {
   ]
   return (
     <FleetPage>
-      <Section title="Capacity">
+      <Section title="GPUs by family">
         <Loaded query={capacity} rows={12}>
           {(data) => (
             <Table
@@ -76,8 +76,9 @@ export function Capacity() {
         </Loaded>
         <p className="text-sm text-ink-muted">
           Held GPUs belong to a capacity request or a reservation. Unavailable GPUs are unused, but their host
-          is down, cordoned or draining. Fragmentation is the share of free GPUs on partly used hosts. The
-          other free GPUs are on empty hosts, where the largest VMs fit.
+          is down, cordoned or draining. The largest VM is the largest type that a tenant can create now.
+          Fragmentation is the share of free GPUs on partly used hosts. The other free GPUs are on empty
+          hosts, where the largest VMs fit.
         </p>
       </Section>
       <Section
@@ -95,17 +96,17 @@ export function Capacity() {
                 {
                   key: 'location',
                   title: 'Location',
-                  width: 'minmax(120px, 1fr)',
+                  width: 'minmax(112px, 1fr)',
                   isInTitle: true,
                   cell: ({ location }) => location,
                 },
-                countColumn('GPUs per host', ({ size }: HostSize) => size, '130px'),
-                countColumn('Hosts', ({ hosts }: HostSize) => hosts.length),
+                { ...countColumn('GPUs per host', ({ size }: HostSize) => size, '116px'), isFoldable: true },
+                { ...countColumn('Hosts', ({ hosts }: HostSize) => hosts.length, '70px'), isFoldable: true },
                 ...[8, 4, 2, 1].map((min) =>
                   countColumn(
-                    `${min} or more`,
+                    `${min}+ free`,
                     ({ hosts }: HostSize) => hosts.filter((host) => freeOn([host]) >= min).length,
-                    '110px',
+                    '80px',
                   ),
                 ),
               ]}

@@ -15,6 +15,7 @@ import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { Sentence } from '../../ui/no-break.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
@@ -61,24 +62,26 @@ export function Images() {
               {
                 key: 'name',
                 title: 'Name',
-                width: 'minmax(200px, 1.4fr)',
+                width: 'minmax(210px, 1.4fr)',
                 cell: (image) => <span className="font-medium">{image.name}</span>,
               },
               {
                 key: 'description',
                 title: 'Description',
-                width: 'minmax(180px, 2fr)',
+                width: 'minmax(150px, 2fr)',
+                isFoldable: true,
                 cell: (image) => image.description,
               },
               {
                 key: 'locations',
                 title: 'Locations',
                 width: 'minmax(160px, 1.6fr)',
-                cell: (image) => image.locations.join(', ') || 'none',
+                isFoldable: true,
+                cell: (image) => <Sentence text={image.locations.join(', ') || 'none'} />,
               },
               ...(data.items.some(({ size_bytes }) => size_bytes > 0) ? [sizeColumn] : []),
-              timestampColumn('Imported', 'created_at'),
-              actionColumn('200px', (image: Image) => (
+              { ...timestampColumn('Imported', 'created_at'), width: '156px', isFoldable: true },
+              actionColumn('176px', (image: Image) => (
                 <>
                   <Button
                     size="small"

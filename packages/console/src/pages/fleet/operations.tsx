@@ -82,11 +82,14 @@ export function FleetOperations() {
         </>
       ),
   )
+  const hasTroubles = (operations.data?.items ?? []).some(
+    ({ step, error, attempts }) => step || error || attempts > 0,
+  )
   const columns: Column<Row>[] = [
     {
       key: 'what',
       title: 'Operation',
-      width: 'minmax(100px, 1fr)',
+      width: 'minmax(124px, 1.2fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
           {operationText(row)}
@@ -96,7 +99,7 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'Resource',
-      width: 'minmax(150px, 2fr)',
+      width: 'minmax(130px, 1.4fr)',
       cell: ({ metadata, resource_name }) => {
         const name = resource_name || `…${shortId(metadata.id)}`
         return metadata.type === 'vm' ? (
@@ -109,7 +112,8 @@ export function FleetOperations() {
     {
       key: 'project',
       title: 'Project',
-      width: 'minmax(130px, 1.2fr)',
+      width: 'minmax(150px, 1.2fr)',
+      isFoldable: true,
       cell: (row) => (
         <span title={row.project_id}>{nameOf.get(row.project_id) ?? `…${shortId(row.project_id)}`}</span>
       ),
@@ -120,18 +124,7 @@ export function FleetOperations() {
       width: '120px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
-    { key: 'attempts', title: 'Attempts', width: '90px', align: 'right', cell: (row) => row.attempts },
-    {
-      key: 'error',
-      title: 'Step and last error',
-      width: 'minmax(160px, 1.6fr)',
-      cell: (row) => (
-        <>
-          {row.step && <span className="text-ink-muted">{stepText(row.step)} </span>}
-          {row.error || (row.step ? '' : '–')}
-        </>
-      ),
-    },
+    ...(hasTroubles ? troubleColumns : []),
     { ...timestampColumn('Started', 'started_at'), width: '150px' },
     ...(stuckIds ? [actions] : []),
   ]
@@ -186,3 +179,28 @@ export function FleetOperations() {
     </FleetPage>
   )
 }
+
+/** Columns that are empty for operations without failed attempts. */
+const troubleColumns: Column<Row>[] = [
+  {
+    key: 'attempts',
+    title: 'Attempts',
+    width: '90px',
+    align: 'right',
+    isFoldable: true,
+    cell: (row) => row.attempts > 0 && row.attempts,
+  },
+  {
+    key: 'error',
+    title: 'Step and last error',
+    width: 'minmax(150px, 1.6fr)',
+    isFoldable: true,
+    cell: ({ step, error }) =>
+      (step || error) && (
+        <>
+          {step && <span className="text-ink-muted">{stepText(step)} </span>}
+          {error}
+        </>
+      ),
+  },
+]

@@ -44,10 +44,10 @@ export function OrganizationPage() {
       actions={
         <>
           <ButtonLink to="/fleet/vms" search={{ organization: organizationId }}>
-            VMs
+            Show VMs
           </ButtonLink>
           <ButtonLink to="/fleet/organizations" search={{ q: organizationId }}>
-            Suspend or restore
+            {organization.suspended ? 'Restore' : 'Suspend'}
           </ButtonLink>
         </>
       }
@@ -80,8 +80,8 @@ export function OrganizationPage() {
                 },
                 {
                   key: 'quotas',
-                  title: 'Quotas',
-                  width: '120px',
+                  title: 'Limits',
+                  width: '100px',
                   cell: ({ id }) => (
                     <Link to="/fleet/quotas" search={{ project: id }} className="link">
                       Quotas
@@ -91,7 +91,8 @@ export function OrganizationPage() {
                 {
                   key: 'id',
                   title: 'ID',
-                  width: 'minmax(160px, 1.6fr)',
+                  width: 'minmax(330px, 1.6fr)',
+                  isFoldable: true,
                   cell: ({ id }) => <Copyable text={id} />,
                 },
               ]}
@@ -131,14 +132,14 @@ function Members({ organizationId }: { organizationId: string }) {
             {
               key: 'email',
               title: 'E-mail',
-              width: 'minmax(180px, 2fr)',
+              width: 'minmax(176px, 2fr)',
               cell: (row) => <UserName row={row} />,
             },
-            { key: 'role', title: 'Role', width: '110px', cell: ({ role }) => role },
+            { key: 'role', title: 'Role', width: '90px', cell: ({ role }) => role },
             {
               key: 'state',
               title: 'State',
-              width: '130px',
+              width: '116px',
               cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
             },
             lastSignInColumn,

@@ -92,7 +92,7 @@ export function Organizations() {
             onSort={(sort) => setSearch({ sort })}
             empty={
               data.length > 0 ? (
-                <p className="card px-4 py-3 text-ink-muted">No organizations match the filter.</p>
+                <p className="card px-4 py-3 text-ink-muted">No organizations match the filters.</p>
               ) : (
                 <Empty
                   title="No organizations yet"
@@ -115,21 +115,21 @@ export function Organizations() {
               {
                 key: 'state',
                 title: 'State',
-                width: '110px',
+                width: '104px',
                 isFoldable: true,
                 cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
               },
               {
                 key: 'payment',
                 title: 'Payment',
-                width: 'minmax(150px, 1.2fr)',
+                width: 'minmax(184px, 1.2fr)',
                 sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
               {
                 key: 'spend',
-                title: 'This month (USD)',
-                width: '130px',
+                title: 'Month (USD)',
+                width: '124px',
                 align: 'right',
                 sortBy: (row) => row.month_to_date_usd,
                 cell: (row) => amount(row.month_to_date_usd),
@@ -137,7 +137,7 @@ export function Organizations() {
               {
                 key: 'projects',
                 title: 'Projects',
-                width: '80px',
+                width: '96px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.projects,
@@ -146,7 +146,7 @@ export function Organizations() {
               {
                 key: 'vms',
                 title: 'VMs',
-                width: '90px',
+                width: '84px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.vms,
@@ -168,7 +168,7 @@ export function Organizations() {
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              ageColumn,
+              { ...ageColumn, width: '84px' },
               suspendColumn({
                 setSuspended,
                 nameOf: ({ name }) => name,

@@ -5,7 +5,7 @@ import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
-import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { recordedPollMs } from '../../features/fleet/poll.ts'
 import { count, quotaLabel } from '../../lib/format.ts'
 import { curlCommand, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
@@ -22,7 +22,7 @@ type Decision = 'approved' | 'rejected'
 export function QuotaRequests() {
   const requests = useQuery({
     ...readAll('adminQuotaRequestList', { state: 'open' }),
-    refetchInterval: settingsPollMs,
+    refetchInterval: recordedPollMs,
   })
   const [deciding, setDeciding] = useState<{ request: QuotaRequest; decision: Decision } | null>(null)
   if (!requests.data || requests.data.length === 0) return null
@@ -36,7 +36,7 @@ export function QuotaRequests() {
           {
             key: 'organization',
             title: 'Organization',
-            width: 'minmax(140px, 1fr)',
+            width: 'minmax(110px, 1fr)',
             cell: ({ organization_id, organization_name }) => (
               <OrganizationLink id={organization_id} name={organization_name} />
             ),
@@ -44,13 +44,14 @@ export function QuotaRequests() {
           {
             key: 'quota',
             title: 'Quota',
-            width: 'minmax(140px, 1fr)',
+            width: 'minmax(130px, 1fr)',
+            isFoldable: true,
             cell: ({ name }) => quotaLabel(name),
           },
           {
             key: 'change',
             title: 'Limit',
-            width: '190px',
+            width: '180px',
             align: 'right',
             cell: ({ current_max, max }) => `${count(current_max)} → ${count(max)}`,
           },
@@ -58,10 +59,11 @@ export function QuotaRequests() {
             key: 'reason',
             title: 'Reason',
             width: 'minmax(180px, 2fr)',
-            cell: ({ reason }) => <span title={reason}>{reason}</span>,
+            isFoldable: true,
+            cell: ({ reason }) => reason,
           },
           { ...timestampColumn('Requested', 'created_at'), isFoldable: true },
-          actionColumn('170px', (request: QuotaRequest) => (
+          actionColumn('152px', (request: QuotaRequest) => (
             <>
               <Button
                 size="small"

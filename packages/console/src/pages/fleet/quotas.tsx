@@ -3,7 +3,7 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { recordedPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { type AdminProject, ProjectPicker } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count, quotaLabel } from '../../lib/format.ts'
@@ -43,7 +43,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   const { id: project_id, organization_id } = project
   const whole = useQuery({
     ...read('adminOrganizationQuotaList', { params: { organization_id } }),
-    refetchInterval: settingsPollMs,
+    refetchInterval: recordedPollMs,
   })
   // Every read of one project's quotas is recorded in the audit log, so do not poll.
   const own = useQuery(read('adminQuotaList', { query: { project_id } }))

@@ -93,7 +93,8 @@ const Memberships = ({ rows }: { rows: RouteResponse<'adminUserGet'>['membership
       {
         key: 'id',
         title: 'ID',
-        width: 'minmax(160px, 1.6fr)',
+        width: 'minmax(330px, 1.6fr)',
+        isFoldable: true,
         cell: ({ organization_id }) => <Copyable text={organization_id} />,
       },
     ]}

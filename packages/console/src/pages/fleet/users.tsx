@@ -61,19 +61,19 @@ export function Users() {
             rowKey={(row) => row.id}
             sort={search.sort ?? ''}
             onSort={(sort) => setSearch({ sort })}
-            empty={<p className="card px-4 py-3 text-ink-muted">No users match the filter.</p>}
+            empty={<p className="card px-4 py-3 text-ink-muted">No users match the filters.</p>}
             columns={[
               {
                 key: 'email',
                 title: 'E-mail',
-                width: 'minmax(150px, 2fr)',
+                width: 'minmax(188px, 2fr)',
                 sortBy: (row) => row.email,
                 cell: (row) => <UserName row={row} />,
               },
               {
                 key: 'state',
                 title: 'State',
-                width: '130px',
+                width: '104px',
                 cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
               },
               {

@@ -1,5 +1,5 @@
 import { vmActions } from '@slipway/sdk'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useMe } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
@@ -108,7 +108,11 @@ function History({ vmId }: { vmId: string }) {
     <>
       <Section
         title="Operations"
-        actions={<ButtonLink to="/fleet/operations">Stuck operations of all tenants</ButtonLink>}
+        actions={
+          <Link to="/fleet/operations" className="link text-sm">
+            Stuck operations of all tenants
+          </Link>
+        }
       >
         <Loaded query={operations} rows={3}>
           {({ items }) => (
@@ -135,8 +139,7 @@ function History({ vmId }: { vmId: string }) {
                   title: 'Step and last error',
                   width: 'minmax(160px, 2fr)',
                   isFoldable: true,
-                  cell: ({ step, error }) =>
-                    [step && stepText(step), error].filter(Boolean).join(': ') || '–',
+                  cell: ({ step, error }) => [step && stepText(step), error].filter(Boolean).join(': '),
                 },
                 {
                   key: 'attempts',
@@ -144,7 +147,7 @@ function History({ vmId }: { vmId: string }) {
                   width: '90px',
                   align: 'right',
                   isFoldable: true,
-                  cell: (row) => row.attempts,
+                  cell: (row) => row.attempts > 0 && row.attempts,
                 },
                 timestampColumn('Started', 'started_at'),
               ]}

@@ -104,7 +104,7 @@ export function FleetVms() {
             onSort={(sort) => setSearch({ sort })}
             empty={
               <p className="card px-4 py-3 text-ink-muted">
-                {shown.length === 0 && !q ? 'No VMs yet.' : 'No VMs match the filter.'}
+                {shown.length === 0 && !q ? 'No VMs yet.' : 'No VMs match the filters.'}
               </p>
             }
           />

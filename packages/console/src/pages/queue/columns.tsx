@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { plural } from '../../lib/format.ts'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import type { Column } from '../../ui/table.tsx'
+import { type Column, noValue } from '../../ui/table.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
 
 /** The VM or group that a request is waiting for. */
@@ -45,12 +45,13 @@ export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Col
     title: 'Position',
     width: '84px',
     align: 'right',
-    cell: ({ state, position }) => position ?? (state === 'waiting' ? 'over 100' : '–'),
+    cell: ({ state, position }) => position ?? (state === 'waiting' ? 'over 100' : noValue),
   },
   {
     key: 'estimate',
     title: 'Estimate',
     width: 'minmax(200px, 1.6fr)',
+    isFoldable: true,
     cell: (request) => <Estimate request={request} />,
   },
   {
@@ -122,7 +123,7 @@ export const endedColumns = (
     key: 'reason',
     title: 'Reason',
     width: 'minmax(160px, 2fr)',
-    cell: ({ error }) => error?.message ?? <span className="text-ink-muted">–</span>,
+    cell: ({ error }) => error?.message ?? noValue,
   },
   timestampColumn('Ended', 'updated_at'),
 ]

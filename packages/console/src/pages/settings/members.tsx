@@ -20,10 +20,10 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 
 const roleText: Record<Role, string> = {
-  viewer: 'Viewer: can view everything',
-  member: 'Member: can also change VMs, disks, networks and firewall rules',
-  admin: 'Admin: can also manage projects, keys, webhooks and budgets',
-  owner: 'Owner: can also manage members and billing',
+  viewer: 'Can view everything.',
+  member: 'Can also change VMs, disks, networks and firewall rules.',
+  admin: 'Can also manage projects, keys, webhooks and budgets.',
+  owner: 'Can also manage members and billing.',
 }
 
 export function Members() {
@@ -121,7 +121,7 @@ export function Members() {
               {
                 key: 'role',
                 title: 'Role',
-                width: '150px',
+                width: '120px',
                 cell: (member) =>
                   whyNot ? (
                     member.role
@@ -138,39 +138,42 @@ export function Members() {
               {
                 key: 'state',
                 title: 'State',
-                width: '120px',
+                width: '110px',
                 cell: (member) => <StateBadge state={member.state} />,
               },
-              timestampColumn('Added', 'created_at'),
-              actionColumn('220px', (member: Member) => (
-                <>
-                  {member.state === 'invited' && (
-                    <Button
-                      size="small"
+              { ...timestampColumn('Added', 'created_at'), isFoldable: true },
+              actionColumn(
+                data.some(({ state }) => state === 'invited') ? '190px' : '92px',
+                (member: Member) => (
+                  <>
+                    {member.state === 'invited' && (
+                      <Button
+                        size="small"
+                        reason={whyNot}
+                        isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
+                        onClick={() =>
+                          inviteAgain.mutate(member, {
+                            onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
+                          })
+                        }
+                        aria-label={`Invite ${member.email} again`}
+                      >
+                        Invite again
+                      </Button>
+                    )}
+                    <RowButton
+                      verb="Remove"
+                      name={member.email}
+                      kind="danger"
                       reason={whyNot}
-                      isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
-                      onClick={() =>
-                        inviteAgain.mutate(member, {
-                          onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
-                        })
-                      }
-                      aria-label={`Invite ${member.email} again`}
-                    >
-                      Invite again
-                    </Button>
-                  )}
-                  <RowButton
-                    verb="Remove"
-                    name={member.email}
-                    kind="danger"
-                    reason={whyNot}
-                    onClick={() => {
-                      setRevokesKeys(false)
-                      setRemoving(member)
-                    }}
-                  />
-                </>
-              )),
+                      onClick={() => {
+                        setRevokesKeys(false)
+                        setRemoving(member)
+                      }}
+                    />
+                  </>
+                ),
+              ),
             ]}
           />
         )}
@@ -283,7 +286,8 @@ function InviteDialog({
         label="Role"
         value={role}
         onChange={(value) => setRole(value as Role)}
-        choices={roles.map((each) => ({ value: each, label: roleText[each] }))}
+        hint={roleText[role]}
+        choices={roles.map((each) => ({ value: each, label: each }))}
       />
     </FormDialog>
   )

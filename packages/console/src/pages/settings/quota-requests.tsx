@@ -93,7 +93,8 @@ function Requests({ rows }: { rows: QuotaRequest[] }) {
           key: 'reason',
           title: 'Reason and response',
           width: 'minmax(180px, 2fr)',
-          cell: ({ reason, note }) => <span title={reason}>{note ? `${reason} → ${note}` : reason}</span>,
+          isFoldable: true,
+          cell: ({ reason, note }) => (note ? `${reason} → ${note}` : reason),
         },
         { ...timestampColumn('Requested', 'created_at'), isFoldable: true },
         actionColumn(

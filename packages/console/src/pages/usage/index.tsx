@@ -98,6 +98,7 @@ export function Usage() {
   // Before the first day is itemized, costs are known only by product.
   const products = totals.length === 0 && grouping === 'product' ? current?.by_product : undefined
   const lines = products?.map(({ product_name: key, usd }) => ({ key, usd, usdBefore: null })) ?? totals
+  const isUnused = items.length === 0 && soFarUsd === 0 && !current?.usd_per_hour
   const download = async () => {
     try {
       const csv = await client.usageCsv({
@@ -148,7 +149,7 @@ export function Usage() {
       <Loaded query={usage} rows={8}>
         {(data) => (
           <>
-            <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
+            <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1 max-sm:flex-col">
               <p className="figures text-2xl font-semibold">
                 {soFarUsd === undefined ? '…' : money(soFarUsd)}
                 <span className="text-base font-normal text-ink-muted max-sm:block">
@@ -166,7 +167,7 @@ export function Usage() {
                 </p>
               )}
             </div>
-            {items.length === 0 && soFarUsd === 0 && !current?.usd_per_hour ? (
+            {isUnused ? (
               <Empty title={`No usage in ${monthText(month)}${isCurrent ? ' yet' : ''}`}>
                 Costs of VMs and disks appear here within moments. They are itemized by{' '}
                 {groupingText(grouping)} at the end of each day (midnight UTC).
@@ -199,11 +200,13 @@ export function Usage() {
                 />
               </>
             )}
-            <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
-              {products
-                ? 'The table is up to date. Bars are itemized by product at the end of each day (midnight UTC).'
-                : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
-            </p>
+            {!isUnused && (
+              <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
+                {products
+                  ? 'The table is up to date. Bars are itemized by product at the end of each day (midnight UTC).'
+                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
+              </p>
+            )}
           </>
         )}
       </Loaded>

@@ -13,6 +13,8 @@ import { type Column, Table } from '../../ui/table.tsx'
 
 type VmDisk = Vm['disks'][number]
 
+const isData = ({ attachment_type }: VmDisk) => attachment_type === 'data'
+
 export function VmDisks({ vm }: { vm: Vm }) {
   const [isAttaching, setAttaching] = useState(false)
   const [mounting, setMounting] = useState<VmDisk | null>(null)
@@ -31,30 +33,39 @@ export function VmDisks({ vm }: { vm: Vm }) {
       width: '90px',
       cell: (disk) => (disk.attachment_type === 'os' ? 'OS' : 'data'),
     },
-    { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
+    {
+      key: 'type',
+      title: 'Type',
+      width: 'minmax(120px, 1fr)',
+      isFoldable: true,
+      cell: (disk) => disk.type,
+    },
     { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeText(disk.size) },
-    { key: 'mode', title: 'Mode', width: '110px', cell: (disk) => disk.mode },
-    actionColumn(
-      '240px',
-      (disk: VmDisk) =>
-        disk.attachment_type === 'data' && (
-          <>
-            <Button size="small" onClick={() => setMounting(disk)}>
-              Mount commands
-            </Button>
-            <Button
-              size="small"
-              icon={<Icon name="unplug" size={14} />}
-              reason={reason}
-              aria-label={`Detach ${disk.name}`}
-              onClick={() => setDetaching(disk)}
-            >
-              Detach
-            </Button>
-          </>
-        ),
-    ),
+    { key: 'mode', title: 'Mode', width: '110px', isFoldable: true, cell: (disk) => disk.mode },
   ]
+  if (vm.disks.some(isData))
+    columns.push(
+      actionColumn(
+        '240px',
+        (disk: VmDisk) =>
+          isData(disk) && (
+            <>
+              <Button size="small" onClick={() => setMounting(disk)}>
+                Mount commands
+              </Button>
+              <Button
+                size="small"
+                icon={<Icon name="unplug" size={14} />}
+                reason={reason}
+                aria-label={`Detach ${disk.name}`}
+                onClick={() => setDetaching(disk)}
+              >
+                Detach
+              </Button>
+            </>
+          ),
+      ),
+    )
   return (
     <Section
       title="Disks"

@@ -85,7 +85,7 @@ const isStarting = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'S
 
 function machineText({ cpuCores, memoryGb, nvmeGb }: VmType): string {
   const scratch = nvmeGb > 0 ? `, ${count(nvmeGb)} GB scratch` : ''
-  return `${cpuCores} cores, ${count(memoryGb)} GB memory${scratch}`
+  return `${cpuCores} cores, ${count(memoryGb)} GB RAM${scratch}`
 }
 
 function VmPrice({ vm }: { vm: Vm }) {

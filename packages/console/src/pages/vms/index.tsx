@@ -24,7 +24,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import { type Column, noValue, Table } from '../../ui/table.tsx'
 import { BulkActions, RowMenu } from './bulk-actions.tsx'
 import { BulkDialog } from './bulk-dialog.tsx'
 import type { BulkName } from './bulk-table.ts'
@@ -87,7 +87,7 @@ export function Vms() {
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
-                <span className="figures text-ink-muted md:ml-auto">
+                <span className="figures text-ink-muted xl:ml-auto">
                   {totalText(rows, data.length, usdPerHour)}
                 </span>
               </div>
@@ -104,13 +104,13 @@ export function Vms() {
               />
               {rows.length === 0 && (
                 <p className="text-ink-muted">
-                  No VMs match the filter.{' '}
+                  No VMs match the filters.{' '}
                   <button
                     type="button"
                     className="link"
                     onClick={() => setSearch({ q: '', state: '', type: '', location: '', labels: '' })}
                   >
-                    Clear filter
+                    Clear filters
                   </button>
                 </p>
               )}
@@ -132,12 +132,12 @@ export function Vms() {
   )
 }
 
-/** Returns the total of the visible rows: "2 of 3 VMs: 1 running · 0.90 USD/h excluding disks". */
+/** Returns the total of the visible rows: "2 of 3 VMs: 1 running for 0.90 USD/h". */
 function totalText(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
   const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
-  return `${shown}: ${count(running)} running · ${usd(total)}/h excluding disks`
+  return `${shown}: ${count(running)} running for ${usd(total)}/h`
 }
 
 const columnsFor = (
@@ -149,7 +149,7 @@ const columnsFor = (
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(130px, 2fr)',
+    width: 'minmax(124px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -167,14 +167,14 @@ const columnsFor = (
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(124px, 0.8fr)',
+    width: 'minmax(122px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => vm.type,
   },
   {
     key: 'state',
     title: 'State',
-    width: 'minmax(132px, 0.8fr)',
+    width: 'minmax(118px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => (
       <span className="inline-flex flex-wrap items-center gap-x-3">
@@ -186,14 +186,14 @@ const columnsFor = (
   {
     key: 'gpu',
     title: 'GPU usage',
-    width: '124px',
+    width: '122px',
     isFoldable: true,
-    cell: (vm) => <GpuUse vm={vm} />,
+    cell: (vm) => (vm.state === 'STATE_RUNNING' ? <GpuUse vm={vm} /> : noValue),
   },
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(112px, 0.8fr)',
+    width: 'minmax(106px, 0.8fr)',
     isFoldable: true,
     sortBy: (vm) => vm.location,
     cell: (vm) => <NoBreak>{vm.location}</NoBreak>,
@@ -201,11 +201,11 @@ const columnsFor = (
   {
     key: 'address',
     title: 'Address',
-    width: 'minmax(166px, 0.8fr)',
+    width: 'minmax(164px, 0.8fr)',
     isFoldable: true,
     cell: (vm) => {
       const address = publicAddressOf(vm)
-      if (!address) return <span className="text-ink-muted">–</span>
+      if (!address) return noValue
       return (
         <span className="inline-flex items-center gap-1 align-middle">
           <span className="mono">{address}</span>
@@ -214,25 +214,26 @@ const columnsFor = (
       )
     },
   },
-  ...(hasLabels ? [labelsColumn] : []),
   {
     key: 'price',
     title: 'USD/h',
-    width: '80px',
+    width: '84px',
     align: 'right',
     isFoldable: true,
     sortBy: (vm) => usdPerHour(vm) ?? 0,
-    cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? '–',
+    cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? noValue,
   },
-  ageColumn,
+  { ...ageColumn, width: '80px' },
+  // The last column folds first.
+  ...(hasLabels ? [labelsColumn] : []),
 ]
 
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(104px, 1.2fr)',
+  width: 'minmax(96px, 1.2fr)',
   isFoldable: true,
-  cell: (vm) => <PickableLabels labels={vm.labels} />,
+  cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }
 
 function PickableLabels({ labels }: Pick<Vm, 'labels'>) {

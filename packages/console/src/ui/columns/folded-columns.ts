@@ -3,12 +3,25 @@ import { type RefObject, useLayoutEffect, useMemo, useState } from 'react'
 interface FoldableColumn {
   width: string
   isFoldable?: boolean
+  isActions?: boolean
 }
 
 /** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
 const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
-/** Splits the columns into those that fit and those folded below the row. The last columns fold first. */
+/**
+ * Returns the columns in the order in which they fold: first the foldable ones, from the last to the first, then the
+ * others, so that a narrow table never hides a column. The first column and the buttons always stay.
+ */
+const foldingOrder = <Column extends FoldableColumn>(columns: Column[]): Column[] => {
+  const rest = columns.slice(1).filter(({ isActions }) => !isActions)
+  return [
+    ...rest.filter(({ isFoldable }) => isFoldable).reverse(),
+    ...rest.filter(({ isFoldable }) => !isFoldable).reverse(),
+  ]
+}
+
+/** Splits the columns into those that fit and those folded below the row. */
 export function useFolding<Column extends FoldableColumn>(
   frame: RefObject<HTMLElement | null>,
   columns: Column[],
@@ -21,7 +34,7 @@ export function useFolding<Column extends FoldableColumn>(
     const fit = () => {
       let neededPx = columns.reduce((sum, { width }) => sum + minPx(width), extraPx)
       let count = 0
-      for (const { width } of columns.filter(({ isFoldable }) => isFoldable).reverse()) {
+      for (const { width } of foldingOrder(columns)) {
         if (neededPx <= element.clientWidth) break
         neededPx -= minPx(width)
         count += 1
@@ -34,8 +47,10 @@ export function useFolding<Column extends FoldableColumn>(
     return () => observer.disconnect()
   }, [frame, columns, extraPx])
   return useMemo(() => {
-    const foldable = columns.filter(({ isFoldable }) => isFoldable)
-    const folded = foldable.slice(foldable.length - Math.min(foldedCount, foldable.length))
-    return { shown: columns.filter((column) => !folded.includes(column)), folded }
+    const folded = new Set(foldingOrder(columns).slice(0, foldedCount))
+    return {
+      shown: columns.filter((column) => !folded.has(column)),
+      folded: columns.filter((column) => folded.has(column)),
+    }
   }, [columns, foldedCount])
 }

@@ -66,7 +66,7 @@ export function vmTests(tenant: Tenant): void {
     await row('train-7').waitFor()
     await main().getByLabel('Filter by name, address or ID').fill('batch-')
     await row('train-7').waitFor({ state: 'detached' })
-    await main().getByText('2 of 3 VMs: 2 running · 1.80 USD/h').waitFor()
+    await main().getByText('2 of 3 VMs: 2 running for 1.80 USD/h').waitFor()
     const act = async (verb: string) => {
       await main().getByLabel('Select all').check()
       await main().getByText('2 VMs selected').waitFor()
@@ -84,7 +84,7 @@ export function vmTests(tenant: Tenant): void {
     for (const name of ['batch-1', 'batch-2']) await row(name).getByText('stopped').waitFor()
     await act('Delete')
     await result('Deleted 2 VMs').waitFor()
-    await main().getByText('No VMs match the filter.').waitFor()
+    await main().getByText('No VMs match the filters.').waitFor()
     await row('train-7').waitFor({ state: 'detached' })
     await main().getByRole('button', { name: 'Clear filter' }).click()
     await row('train-7').waitFor()

@@ -56,7 +56,11 @@ export function FleetHealth() {
               label="Group by"
               value={by}
               onChange={(value) => setSearch({ by: value === 'model' ? '' : value })}
-              choices={Object.entries(groupings).map(([value, label]) => ({ value, label: `By ${label}` }))}
+              choices={[
+                { value: 'model', label: 'By model' },
+                { value: 'host', label: 'By host' },
+                { value: 'xid', label: 'By XID' },
+              ]}
             />
           </>
         }

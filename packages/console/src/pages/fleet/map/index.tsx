@@ -80,7 +80,7 @@ export function FleetMap() {
               <Legend />
             </div>
             {data.length > 0 && bands.length === 0 && (
-              <p className="card px-4 py-3 text-ink-muted">No hosts match the filter.</p>
+              <p className="card px-4 py-3 text-ink-muted">No hosts match the filters.</p>
             )}
             <Loaded query={capacity} rows={10}>
               {({ items }) => (

@@ -3,7 +3,7 @@ import { useQueries } from '@tanstack/react-query'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { countColumn, nameColumn } from '../../../features/fleet/columns.tsx'
-import { fleetPollMs } from '../../../features/fleet/poll.ts'
+import { fleetPollMs, recordedPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { shortId } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
@@ -11,7 +11,7 @@ import { ageColumn } from '../../../ui/columns/time-column.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
-import { type Column, Table } from '../../../ui/table.tsx'
+import { type Column, noValue, Table } from '../../../ui/table.tsx'
 import { Age, Until } from '../../../ui/time.tsx'
 import { type Queue, queuesOf } from './queues.ts'
 
@@ -20,7 +20,7 @@ type Request = ListItem<'adminCapacityRequestList'>
 /** The queues by GPU family and location, and the requests in them. */
 export function FleetQueue() {
   const [search, setSearch] = useSearchState()
-  const requests = useQuery({ ...readAll('adminCapacityRequestList', {}), refetchInterval: fleetPollMs })
+  const requests = useQuery({ ...readAll('adminCapacityRequestList', {}), refetchInterval: recordedPollMs })
   const organizations = useQuery(readAll('adminOrganizationList', {}))
   const queues = useQueues()
   const nameOf = ({ organization_id }: Request) =>
@@ -82,7 +82,7 @@ function useQueues(): Queue[] {
   const waiting = useQueries({
     queries: locations.map((location) => ({
       ...readAll('adminCapacityRequestList', { location }),
-      refetchInterval: fleetPollMs,
+      refetchInterval: recordedPollMs,
     })),
   })
   return locations.flatMap((location, index) =>
@@ -111,11 +111,12 @@ const queueColumns = (onShow: (queue: { family: string; location: string }) => v
   countColumn('Waiting', ({ requestIds }) => requestIds.size),
   countColumn('GPUs wanted', ({ gpus }) => gpus, '120px'),
   countColumn('Free GPUs', ({ free }) => free, '100px'),
-  countColumn('Held GPUs', ({ held }) => held, '100px'),
+  { ...countColumn('Held GPUs', ({ held }: Queue) => held, '100px'), isFoldable: true },
   {
     key: 'next',
     title: 'Next grant',
     width: 'minmax(110px, 1fr)',
+    isFoldable: true,
     cell: ({ nextAt }) =>
       nextAt ? <Until iso={nextAt} /> : <span className="text-ink-muted">no estimate</span>,
   },
@@ -129,16 +130,17 @@ const queueColumns = (onShow: (queue: { family: string; location: string }) => v
 ]
 
 const requestColumns = (organizationOf: (row: Request) => string): Column<Request>[] => [
-  nameColumn('Organization', organizationOf),
-  { key: 'what', title: 'Waiting for', width: 'minmax(124px, 1fr)', cell: wantedOf },
+  { ...nameColumn('Organization', organizationOf), width: 'minmax(124px, 1.2fr)' },
+  { key: 'what', title: 'Waiting for', width: 'minmax(116px, 1fr)', cell: wantedOf },
   { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
-  countColumn('Position', (row) => row.position ?? '–'),
-  countColumn('GPUs', (row) => row.gpus_wanted, '70px'),
-  countColumn('Held', (row) => row.gpus_held, '70px'),
+  countColumn('Position', (row) => row.position ?? noValue),
+  { ...countColumn('GPUs', (row: Request) => row.gpus_wanted, '70px'), isFoldable: true },
+  { ...countColumn('Held', (row: Request) => row.gpus_held, '70px'), isFoldable: true },
   {
     key: 'likely',
     title: 'Expected',
     width: 'minmax(110px, 1fr)',
+    isFoldable: true,
     cell: ({ estimate }) =>
       estimate.likely_at ? (
         <Until iso={estimate.likely_at} />
@@ -146,7 +148,13 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
         <span className="text-ink-muted">no estimate</span>
       ),
   },
-  { key: 'blocked', title: 'Blocked by', width: '110px', cell: (row) => row.blocked_by || '–' },
+  {
+    key: 'blocked',
+    title: 'Blocked by',
+    width: '110px',
+    isFoldable: true,
+    cell: (row) => row.blocked_by || noValue,
+  },
   ageColumn,
 ]
 

@@ -71,20 +71,14 @@ export function Addresses() {
             {
               key: 'address',
               title: 'Address',
-              width: 'minmax(180px, 1fr)',
+              width: 'minmax(176px, 1fr)',
               cell: (address) => <Copyable text={address.address} />,
-            },
-            {
-              key: 'location',
-              title: 'Location',
-              width: 'minmax(120px, 1fr)',
-              isFoldable: true,
-              cell: (address) => <NoBreak>{address.location}</NoBreak>,
             },
             {
               key: 'vm',
               title: 'VM',
               width: 'minmax(140px, 1fr)',
+              isFoldable: true,
               cell: ({ vm_id }) =>
                 vm_id === '' ? (
                   <span className="text-ink-muted">None</span>
@@ -98,7 +92,14 @@ export function Addresses() {
                   </Link>
                 ),
             },
-            actionColumn('240px', (address: Address) => (
+            {
+              key: 'location',
+              title: 'Location',
+              width: 'minmax(120px, 1fr)',
+              isFoldable: true,
+              cell: (address) => <NoBreak>{address.location}</NoBreak>,
+            },
+            actionColumn('190px', (address: Address) => (
               <>
                 <RowButton
                   verb={address.vm_id === '' ? 'Assign' : 'Move'}

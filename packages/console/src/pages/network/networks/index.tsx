@@ -74,7 +74,6 @@ export function Networks() {
               title={network.name}
               actions={
                 <>
-                  {whyNotNetwork && <span className="text-sm text-ink-muted">{whyNotNetwork}</span>}
                   <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'subnet', network })}>
                     Add subnet
                   </Button>
@@ -92,6 +91,7 @@ export function Networks() {
               <p className="text-ink-muted">
                 <span className="mono text-ink">{network.cidr}</span>, gateway{' '}
                 <span className="mono text-ink">{network.gateway}</span>
+                {whyNotNetwork && `. ${whyNotNetwork}`}
               </p>
               <Table
                 label={`Subnets of ${network.name}`}
@@ -107,13 +107,13 @@ export function Networks() {
                   {
                     key: 'cidr',
                     title: 'CIDR block',
-                    width: 'minmax(150px, 1fr)',
+                    width: 'minmax(136px, 1fr)',
                     cell: (subnet) => <span className="mono">{subnet.cidr}</span>,
                   },
                   {
                     key: 'location',
                     title: 'Location',
-                    width: 'minmax(120px, 1fr)',
+                    width: 'minmax(104px, 1fr)',
                     cell: (subnet) => <NoBreak>{subnet.location}</NoBreak>,
                   },
                   {
@@ -123,7 +123,7 @@ export function Networks() {
                     isFoldable: true,
                     cell: (subnet) => whyNotSubnet(subnet) ?? 'Not in use',
                   },
-                  actionColumn('100px', (subnet: Subnet) => (
+                  actionColumn('88px', (subnet: Subnet) => (
                     <RowButton
                       verb="Delete"
                       name={subnet.name}

@@ -10,6 +10,7 @@ import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
+import { NoBreak } from '../../../ui/no-break.tsx'
 import { Skeleton } from '../../../ui/page.tsx'
 import { RowToggle } from '../../../ui/row-toggle.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
@@ -81,6 +82,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'on',
       title: 'Resource',
       width: 'minmax(140px, 1.4fr)',
+      isFoldable: true,
       cell: (delivery) => <ResourceCell delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
     {
@@ -156,7 +158,11 @@ interface ResourceCellProps {
 function ResourceCell({ delivery, webhookId, projectId }: ResourceCellProps) {
   const { resource_type, resource_id, resource_name } = delivery
   if (resource_id === webhookId) return 'this webhook'
-  const words = `${resourceText(resource_type)} ${resource_name || `…${shortId(resource_id)}`}`
+  const words = (
+    <>
+      {resourceText(resource_type)} {resource_name || <NoBreak>…{shortId(resource_id)}</NoBreak>}
+    </>
+  )
   if (resource_type !== 'vm') return <span title={resource_id}>{words}</span>
   return (
     <Link

@@ -43,7 +43,8 @@ export default function Chart({ chart }: { chart: ChartLines }) {
           ...lines.map((_, index) => ({
             stroke: seriesColor(index, isDark),
             width: 1.5,
-            points: { size: 4 },
+            // A line needs two points; draw a value between two gaps as a dot.
+            points: { size: 4, filter: (_chart, at, areShown) => (areShown ? null : alone(lines[at - 1])) },
           })),
         ],
       },
@@ -77,6 +78,13 @@ export default function Chart({ chart }: { chart: ChartLines }) {
       </figcaption>
     </figure>
   )
+}
+
+/** Returns the indexes of values without a value before and after them. */
+function alone(line: ChartLines['lines'][number] | undefined): number[] {
+  const values = line?.values ?? []
+  const isKnown = (at: number) => (values[at] ?? null) !== null
+  return values.flatMap((_, at) => (isKnown(at) && !isKnown(at - 1) && !isKnown(at + 1) ? at : []))
 }
 
 /** Returns the index of the last time at which a line has a value; null if there is none. */
