@@ -115,16 +115,26 @@ export class Reconciler {
     this.#tasks.stopping.addEventListener('abort', () => left.abort())
     const unwatch = engines.get(location)!.watch((vmId) => this.#hints.add(vmId))
     left.signal.addEventListener('abort', unwatch)
+    const isSimulated = this.#isSimulated(location)
+    let areHostsUp = true
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
-      // All locations together take at most a tenth of the time.
+      // All locations together take at most a tenth of the time. While a host is down, the pauses are short,
+      // so that its return is noticed within seconds: an inspection that takes long then waits for the host.
       get rest() {
+        if (!areHostsUp && !isSimulated) return undefined
         return { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
       },
     }
-    const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
-    this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), left.signal)
+    this.#inTurn(
+      { restMs: isSimulated ? simulatedRestMs : 0 },
+      turn,
+      async (signal) => {
+        areHostsUp = await this.#inventory.location(location, signal)
+      },
+      left.signal,
+    )
     this.#inTurn(
       {},
       { name: `samples ${location}`, everyMs: sampleMs },
