@@ -21,7 +21,7 @@ import {
   touchReports,
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
-import type { Inspection } from '../store/fleet/inspections.ts'
+import { hasDownHosts, type Inspection } from '../store/fleet/inspections.ts'
 import {
   hasRespondedWithin,
   recordEngineProblem,
@@ -190,18 +190,19 @@ export const markLostHosts = (database: Database, afterMs: number, silence: Sile
 /**
  * Ends an inspection of a location: records why its engine did not report everything ('' if it did), and
  * marks silent hosts as down. If the engine could not be read, its hosts do not count as silent for
- * `unreadMs` after its last inventory.
+ * `unreadMs` after its last inventory. Returns whether the engine reported everything and all hosts are up.
  */
 export async function endInspection(
   database: Database,
   location: string,
   { inspection, problem, unreadMs }: { inspection: Inspection; problem: string; unreadMs: number },
-): Promise<void> {
-  await database.transaction(async (tx) => {
+): Promise<boolean> {
+  return await database.transaction(async (tx) => {
     if (problem === '') await recordEngineResponse(tx, location)
     else await recordEngineProblem(tx, location, problem)
-    if (unreadMs > 0 && (await hasRespondedWithin(tx, location, unreadMs))) return
+    if (unreadMs > 0 && (await hasRespondedWithin(tx, location, unreadMs))) return false
     await markSilentDown(tx, silenceMs, { locations: [location], inspection })
+    return problem === '' && !(await hasDownHosts(tx, location))
   })
 }
 

@@ -64,8 +64,11 @@ export class Inventory {
     await this.lost(stopping)
   }
 
-  /** Reconciles one location. Its silent hosts are marked as down even if its engine fails or hangs. */
-  async location(location: string, stopping: AbortSignal): Promise<void> {
+  /**
+   * Reconciles one location. Its silent hosts are marked as down even if its engine fails or hangs. Returns
+   * whether the engine has responded and all hosts are up.
+   */
+  async location(location: string, stopping: AbortSignal): Promise<boolean> {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
     let problem = ''
@@ -73,12 +76,12 @@ export class Inventory {
     try {
       await withinLimit(stopping, passMs, (signal) => this.#read(location, inspection, signal))
     } catch (error) {
-      if (stopping.aborted) return
+      if (stopping.aborted) return false
       log.warn({ err: error, location }, 'location not reconciled, will retry')
       problem = problemOf(error)
       if (error instanceof EngineUnreadable) unreadMs = error.toleranceMs
     }
-    await endInspection(database, location, { inspection, problem, unreadMs })
+    return await endInspection(database, location, { inspection, problem, unreadMs })
   }
 
   /** Reconciles the VMs of lost hosts, and marks lost hosts in locations that no worker serves. */

@@ -42,6 +42,7 @@ const callMs = 60_000
 const firstReportsMs = 5_000
 /** Inspections take at most a tenth of the time, even for a large fleet, and a lost host is found within a minute. */
 const rest = { factor: 9, longestMs: 20_000 }
+const longestRestMsWithDownHosts = 4_000
 
 /**
  * Compares the database with the engines and acts on differences. It takes no input and may run at any time, in any number of
@@ -115,16 +116,22 @@ export class Reconciler {
     this.#tasks.stopping.addEventListener('abort', () => leaving.abort())
     const unwatch = engines.get(location)!.watch((vmId) => this.#hints.add(vmId))
     leaving.signal.addEventListener('abort', unwatch)
+    let areHostsUp = true
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
-      // All locations together take at most a tenth of the time.
+      // All locations together take at most a tenth of the time. While a host is down, the pauses are shorter,
+      // so that its return is noticed within seconds.
       get rest() {
-        return { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
+        const longestMs = areHostsUp ? rest.longestMs : longestRestMsWithDownHosts
+        return { longestMs, factor: (rest.factor + 1) * engines.size - 1 }
       },
     }
     const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
-    this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), leaving.signal)
+    const inspect = async (signal: AbortSignal) => {
+      areHostsUp = await this.#inventory.location(location, signal)
+    }
+    this.#inTurn({ restMs }, turn, inspect, leaving.signal)
     this.#inTurn(
       {},
       { name: `samples ${location}`, everyMs: sampleMs },

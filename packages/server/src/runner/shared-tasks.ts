@@ -16,7 +16,8 @@ export interface SharedTask {
   name: string
   /** The shortest pause until any process runs the task again. */
   everyMs: number
-  rest?: Rest
+  /** Read after each run, because it may depend on the result. */
+  rest?: Rest | undefined
 }
 
 /**
@@ -37,7 +38,7 @@ export class SharedTasks {
    */
   async runIfDue(task: SharedTask, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services
-    const { name, everyMs, rest } = task
+    const { name, everyMs } = task
     const { leaseMs, renewMs } = config.operations
     const lease = { name, holder: this.#holder, ms: leaseMs }
     if (!(await takeLease(database, lease))) return false
@@ -48,7 +49,7 @@ export class SharedTasks {
       await work(lost.signal)
     } finally {
       clearInterval(renewal)
-      await extendLease(database, { ...lease, ms: restAfter(performance.now() - begun, everyMs, rest) })
+      await extendLease(database, { ...lease, ms: restAfter(performance.now() - begun, everyMs, task.rest) })
     }
     return true
   }

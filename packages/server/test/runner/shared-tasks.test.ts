@@ -89,6 +89,23 @@ test('a process that lost its task to another process stops its work', async () 
   await eventually(() => signal?.aborted)
 })
 
+test('the pause after a run can depend on the result of the run', async () => {
+  const process = newProcess()
+  let longestMs = 600_000
+  const task = {
+    ...{ name: 'rests', everyMs: 0 },
+    get rest() {
+      return { factor: 1e9, longestMs }
+    },
+  }
+  await process.runIfDue(task, async () => {
+    longestMs = 5_000
+  })
+  expect(await gets(newProcess(), 'rests')).toBe(false)
+  await pass('6 seconds')
+  expect(await gets(newProcess(), 'rests')).toBe(true)
+})
+
 test('a task that fails is released, and the caller gets its error', async () => {
   const process = newProcess()
   const failing = process.runIfDue({ name: 'fails', everyMs: 0 }, () =>

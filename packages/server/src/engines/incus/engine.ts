@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import {
   type AttachedDisk,
@@ -24,6 +23,7 @@ import {
 import { InOrder } from '../in-order.ts'
 import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
 import { BackgroundWork } from './background.ts'
+import { Boots } from './boots.ts'
 import { openConsole } from './console.ts'
 import type { IncusContext } from './context.ts'
 import { ensureInstance } from './creation.ts'
@@ -59,7 +59,6 @@ import {
   removeForward,
   removeOrphanForwards,
   removeOwnForward,
-  rewriteForward,
 } from './networks.ts'
 import { Check, powerOff, removedDuringCreation, reset, shutDown, start } from './power.ts'
 import { ensureProject } from './project.ts'
@@ -70,10 +69,7 @@ import { Captures } from './storage/captures.ts'
 import { Disks } from './storage/disks.ts'
 
 const serialTailBytes = 64 * 1024
-// A container responds within a second; a VM may take minutes.
-const [firstBootCheckMs, lastBootCheckMs] = [50, 1_000]
 const cleanupMs = 3600_000
-const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
 /** A cluster that lost its leader cannot be read for about a minute, while its guests continue to run. */
 const clusterUnreadMs = 180_000
 const clusterReadMs = 7_000
@@ -96,7 +92,7 @@ export class IncusEngine implements Engine {
   readonly #events: IncusEvents
   readonly #survey: Survey
   readonly #watchers = new Set<(vmId: string) => void>()
-  readonly #booting = new Set<string>()
+  readonly #boots: Boots
   readonly #closing = new AbortController()
   /** Until Incus has reported whether it is a cluster, several URLs mean that it probably is. */
   #isCluster: boolean
@@ -113,6 +109,11 @@ export class IncusEngine implements Engine {
     this.#captures = new Captures(ctx, this.#background)
     this.#disks = new Disks(ctx, this.#captures, this.#background)
     this.#serial = new SerialLogs(ctx)
+    this.#boots = new Boots(
+      ctx,
+      (vm, signal) => this.inspectVm(vm, signal),
+      (vmId) => this.#notify(vmId),
+    )
     this.#events = new IncusEvents(
       ctx.client,
       (name) => this.#notify(vmIdOf(name)),
@@ -179,7 +180,7 @@ export class IncusEngine implements Engine {
     if (power === 'on' && !isOn(instance) && !hasCrashed(instance))
       await start(this.#ctx, spec.id, check, call)
     const status = await this.inspectVm(spec, call.signal)
-    if (status?.power === 'booting') this.#watchBoot(spec)
+    if (status?.power === 'booting') this.#boots.watch(spec)
     return status
   }
 
@@ -201,7 +202,7 @@ export class IncusEngine implements Engine {
 
   async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
     await { shutdown: shutDown, off: powerOff, reset }[action](this.#ctx, vm.id, call)
-    if (action === 'reset') this.#watchBoot(vm)
+    if (action === 'reset') this.#boots.watch(vm)
   }
 
   async removeVm(vm: VmRef, call: Call): Promise<void> {
@@ -340,44 +341,10 @@ export class IncusEngine implements Engine {
 
   async close(): Promise<void> {
     this.#closing.abort()
+    this.#boots.close()
     this.#background.close()
     // Closing the connections also ends requests to an Incus that hangs.
     await Promise.all([this.#events.close(), this.#ctx.client.close()])
-  }
-
-  /** Checks in the background until the guest responds, because Incus reports only that it was started. */
-  #watchBoot(vm: VmRef): void {
-    if (this.#booting.has(vm.id)) return
-    this.#booting.add(vm.id)
-    void this.#awaitBoot(vm)
-      .catch(() => {})
-      .finally(() => {
-        this.#booting.delete(vm.id)
-        this.#notify(vm.id)
-      })
-  }
-
-  async #awaitBoot(vm: VmRef): Promise<void> {
-    const { signal } = this.#closing
-    let rewriteAtMs = performance.now() + firstRewriteMs
-    for (let pauseMs = firstBootCheckMs; ; pauseMs = Math.min(pauseMs * 1.5, lastBootCheckMs)) {
-      const status = await this.inspectVm(vm, signal).catch(() => null)
-      if (status?.power !== 'booting') return
-      if (performance.now() > rewriteAtMs) {
-        rewriteAtMs = performance.now() + nextRewriteMs
-        await this.#rewriteForward(vm, signal).catch(() => {})
-      }
-      await sleep(pauseMs, undefined, { signal, ref: false })
-    }
-  }
-
-  /** If a guest does not respond, its forward may be in Incus's database but not in the kernel. */
-  async #rewriteForward(vm: VmRef, signal: AbortSignal): Promise<void> {
-    const instance = await findInstance(this.#ctx, vm.id, signal)
-    const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance?.config ?? {}
-    if (!instance || !bridge || !publicAddress || isLocalBridge(bridge)) return
-    const privateAddress = instance.devices.eth0?.['ipv4.address'] ?? ''
-    await rewriteForward(this.#ctx, bridge, { ...vm, publicAddress, privateAddress }, signal)
   }
 
   #notify(vmId: string | null): void {

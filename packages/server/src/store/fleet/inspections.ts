@@ -38,6 +38,12 @@ const begin = statement<
                      WHERE (g.lost_at IS NOT NULL OR g.host_xids IS NOT NULL) AND h.location = :location) AS has_faults`,
 )
 
+// Reads an index of the hosts that are down, which are few.
+const down = statement<{ id: string }, { location: string }>(
+  'host_first_down',
+  `SELECT id FROM hosts WHERE state = 'down' AND forgotten_at IS NULL AND location = :location LIMIT 1`,
+)
+
 const gpusPerHost = 8
 
 export interface Inspection {
@@ -63,3 +69,6 @@ export async function beginInspection(db: Queryable, location: string, limit: nu
   const isDetailed = is_whole ? () => true : (host: string) => selected.has(host)
   return { number, begunAt: now, isDetailed, hasQuarantined: has_quarantined, hasFaults: has_faults }
 }
+
+export const hasDownHosts = async (db: Queryable, location: string): Promise<boolean> =>
+  (await down.one(db, { location })) !== undefined

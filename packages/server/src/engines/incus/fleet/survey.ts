@@ -15,10 +15,10 @@ const resourcesMs = 600_000
  */
 const resourcesReadMs = 6_000
 /**
- * A member that did not respond is not read again for this time, so that it does not delay the reports of
- * other members.
+ * A member that did not respond is not read again for this time, so that it delays each inspection only once.
+ * A member that returns responds only when the member that forwards the request has noticed its return too.
  */
-const silentMs = 10_000
+const silentMs = 2_000
 /**
  * For this time, an offline status is not trusted: Incus may show a member as offline only because the leader
  * that counts its heartbeats was lost.
