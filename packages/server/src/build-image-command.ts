@@ -37,8 +37,17 @@ export async function runBuildGpu(flags: GpuImageFlags, progress: (line: string)
   const hasDriver = !flags['without-driver']
   const output = resolve(flags.output ?? `debian-${suite}-gpu.qcow2`)
   const hook = flags.hook && resolve(flags.hook)
-  const image = await buildGpuImage({ output, suite, mirrors, hasDriver, packages, hook }, progress)
+  const options = { output, suite, mirrors, hasDriver, packages, hook, signal: stopSignal() }
+  const image = await buildGpuImage(options, progress)
   console.log(descriptionOf(image, output, { suite, hasDriver }))
+}
+
+/** A build that is stopped removes its temporary files. A second signal ends the process immediately. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)))
+  return stop.signal
 }
 
 function checked(flag: string, value: string, pattern: RegExp, expected: string): string {

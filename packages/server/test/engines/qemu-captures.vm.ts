@@ -133,9 +133,9 @@ test(
   'a copy of a running VM that writes to its disk is frozen and clean, and contains no later writes',
   WITHIN,
   async () => {
-    await inSecond(
-      '(i=0; while [ -e /proc/$$ ] || :; do i=$((i+1)); echo $i >>/root/counter; sync; sleep 0.2; done) >/dev/null 2>&1 & sleep 1; echo early >/root/early; sync',
-    )
+    const count = 'i=0; while :; do i=$((i+1)); echo $i >>/root/counter; sync; sleep 0.2; done'
+    const isCounting = 'until [ -s /root/counter ]; do sleep 0.1; done'
+    await inSecond(`(${count}) >/dev/null 2>&1 & ${isCounting}; echo early >/root/early; sync`)
     const live = captureOf({ kind: 'vm', vm: second })
     await engine.capture(live, { generation: 1, signal })
     // The guest writes again as soon as the copy has begun.
@@ -189,12 +189,16 @@ test('a guest that an interrupted copy left frozen writes again within 15 second
   expect(await Promise.race([writing, sleep(15_000, 'still frozen')])).toBe('thawed')
 })
 
-/** Restarts the agent of the guest after a change of its script. */
-const changeAgent = (change: string) =>
-  inSecond(`${change} /etc/slipway/agent; sync; kill $(pidof agent); sleep 2`)
+/** Ends the agent of the guest after a change of its script, and waits for the condition. */
+const changeAgent = (change: string, condition: string) => {
+  const changing = `old=$(pidof agent); ${change} /etc/slipway/agent; sync; kill $old`
+  return inSecond(`${changing}; until ${condition}; do sleep 0.1; done`)
+}
+/** Init has started the agent again, and the agent has opened its port. */
+const isRestarted = `new=$(pidof agent) && [ "$new" != "$old" ] && [ -e /proc/$new/fd/3 ]`
 
 test('a guest that freezes after its copy gave up waiting is thawed', WITHIN, async () => {
-  await changeAgent(`sed -i 's|each_file_system --freeze|sleep 12; &; : >/run/was-frozen|'`)
+  await changeAgent(`sed -i 's|each_file_system --freeze|sleep 12; &; : >/run/was-frozen|'`, isRestarted)
   const live = captureOf({ kind: 'vm', vm: second }, false)
   expect(await complete(live)).toMatchObject({ consistency: 'crash' })
   const writing = inSecond(
@@ -205,7 +209,7 @@ test('a guest that freezes after its copy gave up waiting is thawed', WITHIN, as
 })
 
 test('a running VM without an agent is copied only if the request allows it', WITHIN, async () => {
-  await changeAgent('chmod -x')
+  await changeAgent('chmod -x', '! pidof agent >/dev/null')
   const strict = captureOf({ kind: 'vm', vm: second })
   await expect(engine.capture(strict, { generation: 1, signal })).rejects.toMatchObject({ kind: 'unfrozen' })
   expect(await engine.inspectCapture(strict, signal)).toBeNull()

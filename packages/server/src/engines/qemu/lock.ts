@@ -20,8 +20,24 @@ export class Locks {
     return this.#here.do(name, () => this.#exclusively(name, signal, work))
   }
 
+  /** Does the work only if the lock is free. Returns whether it was. */
+  async tryWith(name: string, work: () => Promise<void>): Promise<boolean> {
+    const server = await tryListen(this.#address(name))
+    if (!server) return false
+    try {
+      await work()
+      return true
+    } finally {
+      await new Promise((resolve) => server.close(resolve))
+    }
+  }
+
+  #address(name: string): string {
+    return `\0slipway-${this.#prefix}-${name}`
+  }
+
   async #exclusively<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const address = `\0slipway-${this.#prefix}-${name}`
+    const address = this.#address(name)
     let server = await tryListen(address)
     while (!server) {
       await sleep(25, undefined, { signal })

@@ -1,11 +1,10 @@
 import { createReadStream } from 'node:fs'
-import { mkdtemp, rename, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EngineError } from '../../engine.ts'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
 import { run } from '../command.ts'
-import { isAccessible, isRoot } from '../files.ts'
+import { isAccessible, isRoot, succeeds } from '../files.ts'
 import { sha256Of } from '../images/images.ts'
 import { makeSparseFile, makeUefiDisk } from '../images/uefi-disk.ts'
 import type { Progress } from '../mini-guest/index.ts'
@@ -19,6 +18,7 @@ import {
   type Recipe,
   setUpScript,
 } from './recipe.ts'
+import { userNamespace, type WorkFolder, withWorkFolder } from './work-folder.ts'
 
 export interface GpuImageOptions {
   /** The file to create. */
@@ -30,6 +30,8 @@ export interface GpuImageOptions {
   packages: string[]
   /** A program that runs in the image as root, after the packages are installed. */
   hook?: string | undefined
+  /** Stops the build. */
+  signal?: AbortSignal | undefined
 }
 
 export interface GpuImage {
@@ -52,28 +54,36 @@ export async function buildGpuImage(options: GpuImageOptions, progress: Progress
   const arch = hostArchitecture()
   await requirePrograms()
   if (!isRoot()) await requireUserNamespace()
+  return withWorkFolder(progress, (folder) => build(folder, options, arch, progress))
+}
+
+async function build(
+  folder: WorkFolder,
+  options: GpuImageOptions,
+  arch: Architecture,
+  progress: Progress,
+): Promise<GpuImage> {
   let steps = 0
   const begin = (what: string) => progress(`gpu image, step ${++steps} of 4: ${what}`)
-  const workDir = await mkdtemp(join(tmpdir(), 'slipway-gpu-image-'))
+  const { signal } = options
+  const made = `${options.output}.tmp`
   try {
     begin('looking up Debian packages')
-    const { sources, recipe } = await planPackages(workDir, options, arch, progress)
+    const { sources, recipe } = await planPackages(folder.files, options, arch, progress)
     begin(`installing Debian ${options.suite}${recipe.hasDriver ? ' and compiling the NVIDIA driver' : ''}`)
-    const tarball = join(workDir, 'root.tar')
-    await installSystem(tarball, sources, recipe, options, arch)
+    const at = (name: string) => join(folder.files, name)
+    await installSystem(at('root.tar'), folder.shared, sources, recipe, options, arch)
     begin('creating the file system')
-    const { rootMib, versions } = await makeFileSystem(workDir, tarball)
+    const { rootMib, versions } = await makeFileSystem(folder.files, at('root.tar'), signal)
     begin('creating the disk')
-    const made = `${options.output}.tmp`
-    const parts = { efiProgram: join(workDir, 'grub.efi'), rootFileSystem: join(workDir, 'rootfs'), rootMib }
-    await makeUefiDisk(made, parts, workDir)
+    const parts = { efiProgram: at('grub.efi'), rootFileSystem: at('rootfs'), rootMib }
+    await makeUefiDisk(made, parts, folder.files, signal)
     await rename(made, options.output)
     const { size } = await stat(options.output)
     const sha256 = await sha256Of(createReadStream(options.output))
     return { sha256, bytes: size, diskMib: rootMib, hasToolkit: recipe.hasToolkit, versions }
   } finally {
-    await rm(`${options.output}.tmp`, { force: true })
-    await removeTree(workDir)
+    await rm(made, { force: true })
   }
 }
 
@@ -114,7 +124,7 @@ async function requireUserNamespace(): Promise<void> {
 
 async function planPackages(
   workDir: string,
-  { suite, mirrors, hasDriver, packages }: GpuImageOptions,
+  { suite, mirrors, hasDriver, packages, signal }: GpuImageOptions,
   arch: Architecture,
   progress: Progress,
 ): Promise<{ sources: string; recipe: Recipe }> {
@@ -123,7 +133,7 @@ async function planPackages(
   const components = hasDriver ? 'main contrib non-free non-free-firmware' : 'main'
   const sources = await sourceLines(chosen, suite, components)
   const wanted = packagesOf(arch, { hasDriver, hasToolkit: false, packages })
-  const available = await availablePackages(workDir, sources, [...wanted, containerToolkit], arch)
+  const available = await availablePackages(workDir, sources, [...wanted, containerToolkit], arch, signal)
   const missing = wanted.filter((name) => !available.has(name))
   if (missing.length > 0)
     throw new EngineError(
@@ -141,9 +151,10 @@ async function planPackages(
 /** mmdebstrap runs as root or in a user namespace. It checks the signatures of all packages. */
 async function installSystem(
   tarball: string,
+  temporary: string,
   sources: string,
   recipe: Recipe,
-  { suite, hook }: GpuImageOptions,
+  { suite, hook, signal }: GpuImageOptions,
   arch: Architecture,
 ): Promise<void> {
   const options = [
@@ -156,26 +167,28 @@ async function installSystem(
     ...(hook ? [`--customize-hook=upload ${shellWord(hook)} ${hookFile}`] : []),
     `--customize-hook=${setUpScript(arch, recipe, hook !== undefined)}`,
   ]
-  await run('mmdebstrap', [...options, suite, tarball, '-'], {
-    ...{ input: sources, timeoutMs: 6 * hours, showsPaths: true },
+  // What mmdebstrap mounts as root disappears with its own mount namespace, even if it is killed. In a
+  // container that allows no namespace, mmdebstrap cannot mount anything either.
+  const isSeparable = isRoot() && (await succeeds(run('unshare', ['--mount', 'true'])))
+  const [program, ...args] = [...(isSeparable ? ['unshare', '--mount'] : []), 'mmdebstrap', ...options]
+  await run(program!, [...args, suite, tarball, '-'], {
+    ...{ input: sources, signal, timeoutMs: 6 * hours, showsPaths: true, hasOwnGroup: true },
+    env: { TMPDIR: temporary },
   })
 }
 
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Without root, files of different users can be created only in a user namespace. */
-const userNamespace = ['--map-root-user', '--map-auto']
-
-const asRoot = (script: string, cwd: string) =>
-  isRoot()
-    ? run('sh', ['-ec', script], { cwd, timeoutMs: 2 * hours, showsPaths: true })
-    : run('unshare', [...userNamespace, 'sh', '-ec', script], {
-        ...{ cwd, timeoutMs: 2 * hours, showsPaths: true },
-      })
+const asRoot = (script: string, cwd: string, signal: AbortSignal | undefined) => {
+  const [program, ...args] = [...(isRoot() ? [] : ['unshare', ...userNamespace]), 'sh', '-ec', script]
+  const options = { cwd, signal, timeoutMs: 2 * hours, showsPaths: true, hasOwnGroup: true }
+  return run(program!, args, options)
+}
 
 async function makeFileSystem(
   workDir: string,
   tarball: string,
+  signal: AbortSignal | undefined,
 ): Promise<{ rootMib: number; versions: string[] }> {
   // The kernel creates the files in /dev.
   const unpacking = `mkdir root
@@ -184,17 +197,11 @@ rm root.tar
 mv root${efiProgram} grub.efi
 dpkg-query --admindir=root/var/lib/dpkg -W -f '\${db:Status-Abbrev}\${Package} \${Version}\\n' ${shownPackages.map(shellWord).join(' ')} 2>/dev/null || true`
   const rootMib = Math.ceil(((await stat(tarball)).size * 1.2) / 1024 ** 2) + 1024
-  const listing = await asRoot(unpacking, workDir)
+  const listing = await asRoot(unpacking, workDir, signal)
   await makeSparseFile(join(workDir, 'rootfs'), rootMib)
   // Some versions of GRUB cannot read file systems with these features.
   const features = '^metadata_csum_seed,^orphan_file'
-  await asRoot(`mkfs.ext4 -q -F -L root -O ${features} -d root rootfs\nrm -r root`, workDir)
+  await asRoot(`mkfs.ext4 -q -F -L root -O ${features} -d root rootfs\nrm -r root`, workDir, signal)
   const installed = [...listing.matchAll(/^ii\s+(\S+ \S+)$/gm)].map((match) => match[1]!)
   return { rootMib, versions: installed }
-}
-
-/** Files that were created in a user namespace can only be removed in one. */
-async function removeTree(workDir: string): Promise<void> {
-  await rm(workDir, { recursive: true, force: true }).catch(() => asRoot('rm -rf root', workDir))
-  await rm(workDir, { recursive: true, force: true })
 }

@@ -48,6 +48,7 @@ export async function availablePackages(
   sources: string,
   names: string[],
   arch: Architecture,
+  signal: AbortSignal | undefined,
 ): Promise<Set<string>> {
   const state = join(workDir, 'apt')
   await mkdir(join(state, 'lists/partial'), { recursive: true })
@@ -60,7 +61,7 @@ export async function availablePackages(
     ...{ 'APT::Sandbox::User': '', 'Acquire::Languages': 'none' },
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
-  const forOperator = { timeoutMs: 600_000, showsPaths: true }
+  const forOperator = { signal, timeoutMs: 600_000, showsPaths: true, hasOwnGroup: true }
   await run('apt-get', [...options, '-qq', '--error-on=any', 'update'], forOperator)
   const listing = await run('apt-cache', [...options, 'policy', ...names], forOperator)
   return new Set(

@@ -20,7 +20,12 @@ export interface UefiDisk {
  * Creates a qcow2 disk that boots with UEFI: GPT, an EFI system partition and a root file system, which is last so that
  * it can grow. Needs neither root nor loop devices.
  */
-export async function makeUefiDisk(target: string, disk: UefiDisk, workDir: string): Promise<void> {
+export async function makeUefiDisk(
+  target: string,
+  disk: UefiDisk,
+  workDir: string,
+  signal?: AbortSignal,
+): Promise<void> {
   const at = (name: string) => join(workDir, name)
   await makeSparseFile(at('esp'), espMib)
   await run('mkfs.vfat', ['-F', '32', at('esp')])
@@ -32,9 +37,10 @@ export async function makeUefiDisk(target: string, disk: UefiDisk, workDir: stri
   const esp = `start=1MiB, size=${espMib}MiB, type=uefi`
   const root = `start=${rootStartMib}MiB, size=${disk.rootMib}MiB, type=linux`
   await run('sfdisk', ['-q', at('disk')], { input: `label: gpt\n${esp}\n${root}\n` })
-  await copyTo(at('disk'), at('esp'), 1)
-  await copyTo(at('disk'), disk.rootFileSystem, rootStartMib)
-  await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', at('disk'), target], { timeoutMs: 3_600_000 })
+  await copyTo(at('disk'), at('esp'), 1, signal)
+  await copyTo(at('disk'), disk.rootFileSystem, rootStartMib, signal)
+  const convert = ['convert', '-f', 'raw', '-O', 'qcow2', at('disk'), target]
+  await run('qemu-img', convert, { signal, timeoutMs: 3_600_000 })
 }
 
 export async function makeSparseFile(file: string, sizeMib: number): Promise<void> {
@@ -42,7 +48,12 @@ export async function makeSparseFile(file: string, sizeMib: number): Promise<voi
   await truncate(file, sizeMib * mib)
 }
 
-function copyTo(disk: string, part: string, offsetMib: number): Promise<string> {
+function copyTo(
+  disk: string,
+  part: string,
+  offsetMib: number,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   const options = ['bs=1M', `seek=${offsetMib}`, 'conv=notrunc,sparse', 'status=none']
-  return run('dd', [`if=${part}`, `of=${disk}`, ...options], { timeoutMs: 3_600_000 })
+  return run('dd', [`if=${part}`, `of=${disk}`, ...options], { signal, timeoutMs: 3_600_000 })
 }
