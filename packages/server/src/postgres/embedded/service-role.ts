@@ -21,7 +21,8 @@ export async function ensureServiceDatabase(
   if (role.rowCount === 0)
     await keeper.query(`CREATE ROLE ${serviceRole} LOGIN PASSWORD ${pg.escapeLiteral(password)}`)
   const existing = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [database])
-  if (existing.rowCount === 0) await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole} STRATEGY file_copy`)
+  if (existing.rowCount === 0)
+    await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole} STRATEGY file_copy`)
 }
 
 // Objects that belong to an extension keep their owner. Objects that belong to a table get the table's new
