@@ -45,7 +45,7 @@ export interface Postmaster {
   binaries: Binaries
   settings: Record<string, string>
   /** Called when a process of PostgreSQL has been started and this process waits for it. */
-  meanwhile?: () => void
+  meanwhile?: (() => void) | undefined
 }
 
 /**

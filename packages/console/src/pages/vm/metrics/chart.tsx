@@ -44,7 +44,11 @@ export default function Chart({ chart }: { chart: ChartLines }) {
             stroke: seriesColor(index, isDark),
             width: 1.5,
             // A line needs two points; draw a value between two gaps as a dot.
-            points: { size: 4, filter: (_chart, at, areShown) => (areShown ? null : alone(lines[at - 1])) },
+            points: {
+              size: 4,
+              filter: (_chart: unknown, at: number, areShown: boolean) =>
+                areShown ? null : alone(lines[at - 1]),
+            },
           })),
         ],
       },
