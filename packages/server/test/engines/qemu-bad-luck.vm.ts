@@ -61,7 +61,7 @@ test(
     for (;;) {
       const status = await impatient.inspectVm(spec, signal)
       if (status?.power === 'crashed') {
-        expect(status.detail).toMatch(/SSH did not respond within 4 s.*console ends with/s)
+        expect(status.detail).toMatch(/SSH did not respond within 4 s.*last lines of the serial console/s)
         break
       }
       expect(status?.power).toBe('booting')

@@ -1,50 +1,45 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import type { RouteResponse } from '@slipway/contract'
-import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
+import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
-import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
+import { credentialsOf } from '@slipway/testing/launcher.ts'
 import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { WebSocket } from 'ws'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import { hungImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { hungImage, type QemuBench } from '../support/qemu-bench.ts'
+import { QemuService } from '../support/qemu-service.ts'
 import { fakeNvidiaSmi, reportNow } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const patienceMs = 250_000
 
-const launcher = new Launcher()
-let database: TestDatabase
+let service: QemuService
 let bench: QemuBench
 let server: Program
 
 beforeAll(async () => {
-  bench = await makeBench()
-  database = await createDatabase()
+  service = await QemuService.open()
+  bench = service.bench
 }, 300_000)
-afterAll(async () => {
-  await launcher.clear()
-  await bench?.close()
-  await database?.drop()
-}, 60_000)
+afterAll(() => service?.close(), 60_000)
 
 test(
   'on the qemu engine, a creation whose guest never boots fails with the last lines of its console',
   WITHIN,
   async () => {
-    await start({ bootTimeoutS: 4 })
+    server = await service.start({ bootTimeoutS: 4 })
     const { source } = await hungImage(bench)
-    await query(database.url, 'UPDATE images SET source = $1', [source])
-    const { operation } = await api('POST', '/vms', vmBody('hung'))
-    const { state, result } = await ended(operation.operation_id)
+    await query(service.database.url, 'UPDATE images SET source = $1', [source])
+    const begun = await service.begin('POST', '/vms', service.vmBody('hung'))
+    const { state, result } = await service.ended(begun)
     expect(state).toBe('FAILED')
     expect(result).toMatchObject({ code: 'boot_failed' })
     expect((result as { message: string }).message).toMatch(
-      /SSH did not respond within 4 s.*console ends with/s,
+      /SSH did not respond within 4 s.*last lines of the serial console/s,
     )
-    expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
+    expect((await service.request('GET', `/vms/${begun.operation.metadata.id}`)).status).toBe(404)
     expect(await qemuPids()).toEqual([])
     expect(await server.end('SIGTERM')).toBe(0)
   },
@@ -54,11 +49,11 @@ test(
   'on the qemu engine, the service creates a VM that accepts SSH, and finds it again after its server was killed',
   WITHIN,
   async () => {
-    await start({ bootTimeoutS: 250 })
-    const { operation } = await api('POST', '/vms', { ...vmBody('real_one'), startup_script: fakeNvidiaSmi })
-    const created = await ended(operation.operation_id)
-    expect(created).toMatchObject({ state: 'SUCCEEDED', result: { state: 'STATE_RUNNING' } })
-    const { ssh_destination, ssh_host_keys } = created.result as RouteResponse<'vmGet'>
+    server = await service.start({ bootTimeoutS: 250 })
+    const body = { ...service.vmBody('real_one'), startup_script: fakeNvidiaSmi }
+    const id = await service.change('POST', '/vms', body)
+    const { state, ssh_destination, ssh_host_keys } = await service.vm(id)
+    expect(state).toBe('STATE_RUNNING')
     expect(ssh_host_keys).toHaveLength(1)
     const [named, hostKey] = [ssh_host_keys[0]!.split(' ')[0], ssh_host_keys[0]!.replace(/^\S+ /, '')]
     const [address, port] = ssh_destination.replace(/^.*@/, '').split(':')
@@ -68,23 +63,20 @@ test(
     await expect(bench.ssh(ssh_destination, 'hostname', { hostKey: other })).rejects.toThrow(
       /verification failed/,
     )
-    expect(await query(database.url, 'SELECT ssh_host_key_sealed AS sealed FROM vms')).toEqual([
+    expect(await query(service.database.url, 'SELECT ssh_host_key_sealed AS sealed FROM vms')).toEqual([
       { sealed: null },
     ])
 
     await copyFiles()
-    await logInOnConsole(operation.metadata.id)
-    await readGpuMetrics(operation.metadata.id, ssh_destination)
+    await logInOnConsole(id)
+    await readGpuMetrics(id, ssh_destination)
 
-    const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
-    expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-    const attachment = { disk_id: disk.operation.metadata.id, attachment_type: 'data', mode: 'read-write' }
-    const attach = await api('POST', `/vms/${operation.metadata.id}/attach-disks`, {
-      attach_disks: [attachment],
-    })
-    expect(await ended(attach.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    const disk = { name: 'data', size: '1GiB', location: 'local-a' }
+    const disk_id = await service.change('POST', '/disks', disk)
+    const attachment = { disk_id, attachment_type: 'data', mode: 'read-write' }
+    await service.change('POST', `/vms/${id}/attach-disks`, { attach_disks: [attachment] })
 
-    await replaceGpus(operation.metadata.id, hostKey)
+    await replaceGpus(id, hostKey)
 
     const before = await qemuPids()
     expect(before).toHaveLength(1)
@@ -92,15 +84,14 @@ test(
     // The guest detects a disk a moment after it was attached.
     const diskCount = () => bench.ssh(ssh_destination, 'ls /sys/block | grep -c vd')
     await eventually(async () => (await diskCount()) === '4', patienceMs)
-    await start({ bootTimeoutS: 250 })
+    server = await service.start({ bootTimeoutS: 250 })
     expect(await qemuPids()).toEqual(before)
-    expect(await stateOf(operation.metadata.id)).toBe('STATE_RUNNING')
+    expect((await service.vm(id)).state).toBe('STATE_RUNNING')
 
     process.kill(before[0]!, 'SIGKILL')
-    await eventually(async () => (await stateOf(operation.metadata.id)) === 'STATE_CRASHED', patienceMs)
-    const deletion = await api('DELETE', `/vms/${operation.metadata.id}`)
-    expect(await ended(deletion.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-    expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
+    await eventually(async () => (await service.vm(id)).state === 'STATE_CRASHED', patienceMs)
+    await service.change('DELETE', `/vms/${id}`)
+    expect((await service.request('GET', `/vms/${id}`)).status).toBe(404)
     expect(await server.end('SIGTERM')).toBe(0)
     await eventually(async () => (await bench.processes()).length === 0, patienceMs)
   },
@@ -110,13 +101,12 @@ test(
   'the members of a group on the qemu engine reach each other by name and know the host keys of all',
   WITHIN,
   async () => {
-    await start({ bootTimeoutS: 250 })
-    const { name: _, ...vm } = vmBody('unnamed')
+    server = await service.start({ bootTimeoutS: 250 })
+    const { name: _, ...vm } = service.vmBody('unnamed')
     const startup_script = 'echo "rank $NODE_RANK of $NNODES" >/root/rank'
     const body = { name: 'trio', desired_count: 3, vm: { ...vm, startup_script } }
-    const { operation } = await api('POST', '/instance-groups', body)
-    expect(await ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-    const { items } = (await (await request('GET', '/vms')).json()) as RouteResponse<'vmList'>
+    const id = await service.change('POST', '/instance-groups', body)
+    const { items } = await service.call<RouteResponse<'vmList'>>('GET', '/vms')
     const members = items.toSorted((one, other) => (one.name < other.name ? -1 : 1))
     expect(new Set(members.map(({ started_at }) => started_at)).size).toBe(1)
     const keys = members.map(({ ssh_host_keys }) => ssh_host_keys[0]!.replace(/^\S+ /, ''))
@@ -132,32 +122,11 @@ test(
         members[0]!.network_interfaces[0]!.ips[0]!.private_ipv4.address,
       )
     }
-    const deletion = await api('DELETE', `/instance-groups/${operation.metadata.id}`)
-    expect(await ended(deletion.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    await service.change('DELETE', `/instance-groups/${id}`)
     expect(await server.end('SIGTERM')).toBe(0)
     await eventually(async () => (await bench.processes()).length === 0, patienceMs)
   },
 )
-
-async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> {
-  const file = join(bench.dataDir, 'slipway.toml')
-  const range = `${bench.publicAddress.split('.').slice(0, 3).join('.')}.0/24`
-  writeFileSync(
-    file,
-    `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
-      `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
-  )
-  // A relative path, as users type it.
-  const dataDir = relative(launcher.dir, bench.dataDir)
-  const args = ['--port', '0', '--data-dir', dataDir, '--config', file]
-  server = launcher.start(args, { env: { DATABASE_URL: database.url } })
-  await server.until(readyLine)
-}
-
-const vmBody = (name: string) => ({
-  ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
-  ssh_public_key: bench.sshPublicKey,
-})
 
 /** Uses the system's scp, as `vm scp` does: to the guest and back, one file and a folder. */
 async function copyFiles(): Promise<void> {
@@ -183,33 +152,6 @@ function slipway(...words: string[]) {
   return startProgram(process.execPath, [program, ...words], { env, cwd: bench.dataDir }).ended()
 }
 
-function request(method: string, path: string, body?: unknown): Promise<Response> {
-  const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)
-  const headers: Record<string, string> = { authorization: `Bearer ${access_key}` }
-  if (body !== undefined) headers['content-type'] = 'application/json'
-  const content = body === undefined ? {} : { body: JSON.stringify(body) }
-  return fetch(`${api_url}/v0.1/projects/${project_id}${path}`, { method, headers, ...content })
-}
-
-async function api(method: string, path: string, body?: unknown): Promise<RouteResponse<'vmCreate'>> {
-  const response = await request(method, path, body)
-  const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path}: ${text}`)
-  return JSON.parse(text)
-}
-
-async function ended(operationId: string): Promise<RouteResponse<'operationGet'>> {
-  for (;;) {
-    const response = await request('GET', `/operations/${operationId}?wait=30`)
-    const operation = (await response.json()) as RouteResponse<'operationGet'>
-    if (operation.state !== 'IN_PROGRESS') return operation
-  }
-}
-
-async function stateOf(vmId: string): Promise<string> {
-  return ((await (await request('GET', `/vms/${vmId}`)).json()) as { state: string }).state
-}
-
 async function qemuPids(): Promise<number[]> {
   const found = await bench.processes()
   return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
@@ -217,12 +159,10 @@ async function qemuPids(): Promise<number[]> {
 
 /** Moves the VM to other declared GPUs: the guest proves the same host key at the same address, with the same disks. */
 async function replaceGpus(vmId: string, hostKey: string): Promise<void> {
-  const gpus = () => query(database.url, 'SELECT id FROM gpus WHERE vm_id = $1', [vmId])
-  const show = async () => (await (await request('GET', `/vms/${vmId}`)).json()) as RouteResponse<'vmGet'>
-  const [vm, before] = [await show(), await gpus()]
-  const { operation } = await api('PATCH', `/vms/${vmId}`, { action: 'REPLACE' })
-  expect(await ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-  const { ssh_destination, disks, network_interfaces, ssh_host_keys } = await show()
+  const gpus = () => query(service.database.url, 'SELECT id FROM gpus WHERE vm_id = $1', [vmId])
+  const [vm, before] = [await service.vm(vmId), await gpus()]
+  await service.change('PATCH', `/vms/${vmId}`, { action: 'REPLACE' })
+  const { ssh_destination, disks, network_interfaces, ssh_host_keys } = await service.vm(vmId)
   expect(network_interfaces).toEqual(vm.network_interfaces)
   expect(ssh_host_keys).toEqual(vm.ssh_host_keys)
   expect(disks.map(({ id }) => id)).toEqual(vm.disks.map(({ id }) => id))
@@ -232,27 +172,20 @@ async function replaceGpus(vmId: string, hostKey: string): Promise<void> {
 
 /** Logs in on the serial console, where no network is needed, and runs a command. */
 async function logInOnConsole(vmId: string): Promise<void> {
-  const response = await request('POST', `/vms/${vmId}/console`, { mode: 'write' })
-  const { url } = (await response.json()) as RouteResponse<'vmConsoleCreate'>
-  const socket = new WebSocket(url, 'slipway.console.v1')
-  let output = ''
-  socket.on('message', (data, isBinary) => {
-    if (isBinary) output += String(data)
-  })
-  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+  const { socket, output, closed } = await service.openConsole(vmId, 'write')
   const type = (text: string) => socket.send(Buffer.from(text))
   type('\r')
-  await eventually(() => /real-one login: $/.test(output), patienceMs)
+  await eventually(() => /real-one login: $/.test(output()), patienceMs)
   type('root\r')
   // The shell asks for the position of the cursor after its prompt.
-  await eventually(() => output.includes('~ # '), patienceMs)
+  await eventually(() => output().includes('~ # '), patienceMs)
   type('echo $((6 * 7))-response\r')
-  await eventually(() => output.includes('42-response'), patienceMs)
+  await eventually(() => output().includes('42-response'), patienceMs)
   // The log and the guest continue without a session.
   socket.close()
-  await new Promise((resolve) => socket.once('close', resolve))
-  const log = (await (await request('GET', `/vms/${vmId}/serial-log`)).json()) as { content: string }
-  expect(log.content).toContain('42-response')
+  await closed
+  const { content } = await service.call<RouteResponse<'vmSerialLog'>>('GET', `/vms/${vmId}/serial-log`)
+  expect(content).toContain('42-response')
 }
 
 /** The load of the fake GPU is shown by the API and the scrape after the next sample. */
@@ -260,13 +193,13 @@ async function readGpuMetrics(vmId: string, destination: string): Promise<void> 
   await bench.ssh(destination, 'until [ -x /usr/bin/nvidia-smi ]; do sleep 1; done')
   await bench.ssh(destination, reportNow)
   const readPower = async () => {
-    const response = await request('GET', `/vms/${vmId}/metrics?names=DCGM_FI_DEV_POWER_USAGE`)
-    const { items } = (await response.json()) as RouteResponse<'vmMetrics'>
+    const path = `/vms/${vmId}/metrics?names=DCGM_FI_DEV_POWER_USAGE`
+    const { items } = await service.call<RouteResponse<'vmMetrics'>>('GET', path)
     return items[0]?.points.flatMap(([, value]) => value ?? [])
   }
   await eventually(async () => (await readPower()) !== undefined, patienceMs)
   expect(await readPower()).toContain(691.72)
-  const text = await (await request('GET', '/metrics/scrape')).text()
+  const text = await (await service.request('GET', '/metrics/scrape')).text()
   expect(text).toMatch(
     /^DCGM_FI_DEV_POWER_USAGE\{.*modelName="NVIDIA H200".*Hostname="real_one".*\} 691\.72$/m,
   )

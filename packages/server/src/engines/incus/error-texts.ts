@@ -22,6 +22,9 @@ export const saysNoTrafficControl = (error: unknown): boolean =>
 /** The pool's driver cannot grow a volume that is in use. */
 export const saysInUse = (error: unknown): boolean => /^in use$/i.test(textOf(error))
 
+/** The storage pool is full, or the project in Incus has reached its limit. */
+export const saysFull = (error: unknown): boolean => /no space left|quota exceeded/i.test(textOf(error))
+
 /** The listen address of a forward is in use, perhaps by the same forward. */
 export const saysForwardTaken = (error: unknown): boolean => /already|overlaps|in use/i.test(textOf(error))
 

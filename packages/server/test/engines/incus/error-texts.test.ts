@@ -4,12 +4,13 @@ import {
   saysBusy,
   saysDuplicate,
   saysForwardTaken,
+  saysFull,
   saysInUse,
   saysMemberDown,
   saysNoTrafficControl,
 } from '../../../src/engines/incus/error-texts.ts'
 
-/** The texts are those in the sources of 6.0.4 and 6.15.0. */
+/** The texts are those in the sources of 6.0.4 and 6.15.0, and of programs that Incus runs. */
 const texts = {
   '6.0': [
     [saysDuplicate, 'The network ACL already exists'],
@@ -30,6 +31,11 @@ const texts = {
     [saysNoTrafficControl, 'Failed to start device "eth0": Failed to create limit tc class: exit status 2'],
     [saysNoTrafficControl, 'Failed to start device "eth0": Failed to create tc filter: exit status 2'],
     [saysForwardTaken, 'A forward for that listen address already exists'],
+    [
+      saysFull,
+      'exit status 11 (rsync: [receiver] write failed on "/pool/content": No space left on device (28)',
+    ],
+    [saysFull, 'write /images/incus_build_2458297480/image: no space left on device'],
   ],
   '6.15': [
     [saysDuplicate, 'The network ACL already exists'],
@@ -40,7 +46,7 @@ const texts = {
     [saysBusy, 'Instance is busy running a "start" operation'],
   ],
 } as const
-const checks = [saysDuplicate, saysMemberDown, saysBusy, saysInUse, saysNoTrafficControl]
+const checks = [saysDuplicate, saysMemberDown, saysBusy, saysInUse, saysNoTrafficControl, saysFull]
 
 test.each(
   Object.entries(texts).flatMap(([version, list]) => list.map(([check, text]) => ({ version, check, text }))),

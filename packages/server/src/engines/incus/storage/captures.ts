@@ -10,6 +10,7 @@ import {
 import type { BackgroundWork } from '../background.ts'
 import { isCode, isDuplicate, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
+import { saysFull } from '../error-texts.ts'
 import {
   findInstance,
   generationOf,
@@ -150,7 +151,7 @@ export class Captures {
 
   async #snapshot(path: string, body: object, signal: AbortSignal): Promise<void> {
     await this.#ctx.client.change('POST', path, body, { signal, timeoutMs: 60_000 }).catch((error) => {
-      if (!isDuplicate(error)) throw refused(error)
+      if (!isDuplicate(error)) throw copyError(error)
     })
   }
 
@@ -173,7 +174,7 @@ export class Captures {
     try {
       return this.#work.state(id)
     } catch (error) {
-      throw refused(error)
+      throw copyError(error)
     }
   }
 
@@ -257,11 +258,10 @@ function consistencyOf({ mustFreeze }: CaptureSpec, isRunning: boolean): Result[
 }
 
 /** A full pool will still be full a moment later, so the call is rejected instead of retried. */
-function refused(error: unknown): Error {
-  const message = error instanceof Error ? error.message : String(error)
-  if (/no space left|quota exceeded/i.test(message))
+export function copyError(error: unknown): Error {
+  if (saysFull(error))
     return new EngineError('rejected', 'no space left in the storage pool', { cause: error })
-  if (isCode(error, 404)) return new EngineError('missing', message, { cause: error })
+  if (isCode(error, 404)) return new EngineError('missing', error.message, { cause: error })
   return unavailable(error)
 }
 

@@ -21,7 +21,7 @@ import {
   requireNotNewer,
 } from '../profiles.ts'
 import { recordRemoval, requireNotRemoved } from '../removals.ts'
-import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
+import { type Captures, copyError, copyName, copyRequest, isMember } from './captures.ts'
 import { type DiskPools, diskPools, findVolume, isPoolLocal, poolOf, volumesPath } from './pools.ts'
 
 interface Volume {
@@ -69,7 +69,7 @@ export class Disks {
     const { id, sizeGib, source } = disk
     if (known?.config[marks.id]) return this.#write(known, id, call, {})
     await requireNotRemoved(this.#ctx, id, call)
-    const state = this.#work.state(id)
+    const state = this.#copyState(id)
     if (state === 'running' || (await this.#work.isRunning(volumeName(id), call.signal))) return
     if (!known && state === 'none')
       return this.#beginRestore(disk, await this.#captures.volumeOf(source.id, call.signal))
@@ -78,6 +78,14 @@ export class Disks {
     if (!copied) throw noSuchDisk(id)
     await this.#write(copied, id, call, { [marks.id]: id, ...sized(sizeGib) })
     await this.#deleteIfRemoved(id, call)
+  }
+
+  #copyState(id: string) {
+    try {
+      return this.#work.state(id)
+    } catch (error) {
+      throw copyError(error)
+    }
   }
 
   #beginRestore(
@@ -140,8 +148,7 @@ export class Disks {
     const found = volume ?? (await this.#unplaced(id, signal))
     // A volume without marks is still being copied.
     if (volume && !volume.config[marks.id]) return { id, generation: 0, sizeGib: 0, isCopying: true }
-    if (!found && this.#work.state(id) === 'running')
-      return { id, generation: 0, sizeGib: 0, isCopying: true }
+    if (!found && this.#copyState(id) === 'running') return { id, generation: 0, sizeGib: 0, isCopying: true }
     return found ? statusOf(found) : null
   }
 
