@@ -6,7 +6,7 @@ import type { RouteResponse } from '@slipway/contract'
 import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type OpenedConsole, QemuService } from '../support/qemu-service.ts'
+import { type OpenedConsole, QemuService } from '../support/qemu/service.ts'
 
 const WITHIN = { timeout: 900_000 }
 const patienceMs = 600_000

@@ -8,8 +8,8 @@ import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
+import { QemuService } from '../support/qemu/service.ts'
 import { hungImage, type QemuBench } from '../support/qemu-bench.ts'
-import { QemuService } from '../support/qemu-service.ts'
 import { fakeNvidiaSmi, reportNow } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }

@@ -86,7 +86,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     build.signal(signal)
     const { code, errors } = await build.ended()
     expect(code).toBe(1)
-    expect(errors).toContain(`did not finish: stopped by ${signal}`)
+    expect(errors).toContain(`mmdebstrap did not finish: stopped by ${signal}`)
     expect(leftovers()).toEqual([])
     await eventually(() => !isRunning(installer))
   },
@@ -103,6 +103,6 @@ test('a build of the gpu image removes the files of killed builds, not those of 
   expect(running).toHaveLength(1)
   expect(running).not.toContain(left)
   const { errors } = await startBuild('fails').ended()
-  expect(errors).toMatch(/(mmdebstrap|unshare) failed/)
+  expect(errors).toContain('mmdebstrap failed')
   expect(leftovers()).toEqual(running)
 })

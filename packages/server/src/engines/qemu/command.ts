@@ -6,6 +6,8 @@ import { EngineError } from '../engine.ts'
 export interface CommandOptions {
   cwd?: string
   env?: NodeJS.ProcessEnv
+  /** The command that starts the program, for example in a namespace. Error messages name the program. */
+  launcher?: string[]
   /** Written to the program's standard input. */
   input?: string
   signal?: AbortSignal | undefined
@@ -23,7 +25,8 @@ export interface CommandOptions {
 export async function run(program: string, args: string[], options: CommandOptions = {}): Promise<string> {
   const limit = AbortSignal.timeout(options.timeoutMs ?? 60_000)
   const stop = options.signal ? AbortSignal.any([options.signal, limit]) : limit
-  const child = spawn(program, args, {
+  const [file, ...words] = [...(options.launcher ?? []), program, ...args]
+  const child = spawn(file!, words, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env, LC_ALL: 'C', PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
     ...(options.hasOwnGroup ? { detached: true } : { signal: stop, killSignal: 'SIGKILL' }),

@@ -18,7 +18,7 @@ import {
   type Recipe,
   setUpScript,
 } from './recipe.ts'
-import { userNamespace, type WorkFolder, withWorkFolder } from './work-folder.ts'
+import { inUserNamespace, userNamespace, type WorkFolder, withWorkFolder } from './work-folder.ts'
 
 export interface GpuImageOptions {
   /** The file to create. */
@@ -112,7 +112,7 @@ async function requirePrograms(): Promise<void> {
 }
 
 async function requireUserNamespace(): Promise<void> {
-  await run('unshare', [...userNamespace, 'true'], { showsPaths: true }).catch((error: Error) => {
+  await run('true', [], { launcher: userNamespace, showsPaths: true }).catch((error: Error) => {
     const reason = error.message.split('\n').at(-1)
     throw new EngineError(
       'unavailable',
@@ -170,8 +170,8 @@ async function installSystem(
   // What mmdebstrap mounts as root disappears with its own mount namespace, even if it is killed. In a
   // container that allows no namespace, mmdebstrap cannot mount anything either.
   const isSeparable = isRoot() && (await succeeds(run('unshare', ['--mount', 'true'])))
-  const [program, ...args] = [...(isSeparable ? ['unshare', '--mount'] : []), 'mmdebstrap', ...options]
-  await run(program!, [...args, suite, tarball, '-'], {
+  await run('mmdebstrap', [...options, suite, tarball, '-'], {
+    launcher: isSeparable ? ['unshare', '--mount'] : [],
     ...{ input: sources, signal, timeoutMs: 6 * hours, showsPaths: true, hasOwnGroup: true },
     env: { TMPDIR: temporary },
   })
@@ -180,9 +180,8 @@ async function installSystem(
 const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 const asRoot = (script: string, cwd: string, signal: AbortSignal | undefined) => {
-  const [program, ...args] = [...(isRoot() ? [] : ['unshare', ...userNamespace]), 'sh', '-ec', script]
   const options = { cwd, signal, timeoutMs: 2 * hours, showsPaths: true, hasOwnGroup: true }
-  return run(program!, args, options)
+  return run('sh', ['-ec', script], { ...options, launcher: inUserNamespace() })
 }
 
 async function makeFileSystem(

@@ -9,7 +9,8 @@ import type { Progress } from '../mini-guest/index.ts'
 
 const prefix = 'slipway-gpu-image-'
 /** Without root, files of different users can be created and removed only in a user namespace. */
-export const userNamespace = ['--map-root-user', '--map-auto']
+export const userNamespace = ['unshare', '--map-root-user', '--map-auto']
+export const inUserNamespace = () => (isRoot() ? [] : userNamespace)
 
 export interface WorkFolder {
   /** Only this user can read the files in this folder. */
@@ -61,7 +62,6 @@ async function removeLeftovers(parent: string, locks: Locks, progress: Progress)
 
 /** Never removes the files of another file system that may be mounted in the folder. */
 async function removeTree(folder: string): Promise<void> {
-  const removal = ['rm', '-rf', '--one-file-system', folder]
-  const [program, ...args] = [...(isRoot() ? [] : ['unshare', ...userNamespace]), ...removal]
-  await run(program!, args, { showsPaths: true, timeoutMs: 600_000 })
+  const options = { launcher: inUserNamespace(), showsPaths: true, timeoutMs: 600_000 }
+  await run('rm', ['-rf', '--one-file-system', folder], options)
 }

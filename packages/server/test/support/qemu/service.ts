@@ -6,7 +6,7 @@ import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts
 import type { Program } from '@slipway/testing/program.ts'
 import { expect } from 'vitest'
 import { WebSocket } from 'ws'
-import { makeBench, type QemuBench } from './qemu-bench.ts'
+import { makeBench, type QemuBench } from '../qemu-bench.ts'
 
 /** An open serial console. */
 export interface OpenedConsole {
