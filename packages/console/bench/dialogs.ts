@@ -26,7 +26,7 @@ const ofProject: Record<string, Opening> = {
   'edit-vm': ['/vms/VM', 'Edit name, labels and protection'],
   'stop-vm': ['/vms/VM', 'Stop'],
   'reset-vm': ['/vms/VM', 'Reset'],
-  'delete-vm': ['/vms/VM', 'Delete'],
+  'delete-vm': ['/vms/VM', 'Delete VM'],
   'attach-to-vm': ['/vms/VM', 'Attach disk'],
 }
 

@@ -39,8 +39,8 @@ export function Sidebar() {
       ]
     : []
   return (
-    <div className="flex flex-col gap-0.5 p-3">
-      <nav aria-label="Main" className="flex flex-col gap-0.5">
+    <>
+      <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
         {isFleet && project && (
           // The header shows no project name on fleet pages.
           <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
@@ -57,7 +57,7 @@ export function Sidebar() {
         )}
       </nav>
       {isFleet && (
-        <nav aria-label="Fleet" className="flex flex-col gap-0.5">
+        <nav aria-label="Fleet" className="-mt-2.5 flex flex-col gap-0.5 px-3 pb-3">
           {fleetPages.map(({ name, path }) => (
             <SidebarLink
               key={path}
@@ -70,7 +70,7 @@ export function Sidebar() {
           ))}
         </nav>
       )}
-    </div>
+    </>
   )
 }
 

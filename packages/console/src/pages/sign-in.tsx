@@ -28,8 +28,7 @@ export function SignIn() {
       note={error ? '' : note}
       footer={
         <>
-          No account? Ask an owner of your organization for an invitation.
-          <br />
+          No account? Ask an owner of your organization for an invitation.{' '}
           <a href="/forgot" className="link">
             Forgot your password?
           </a>

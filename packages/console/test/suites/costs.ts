@@ -255,7 +255,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     })
     await row.waitFor()
     await screenshot(page, 'fleet-vms-found-light')
-    await row.getByRole('link', { name: / · us-east1-a$/ }).click()
+    await row.getByRole('link').nth(1).click()
     await page.getByRole('table', { name: 'VMs' }).getByRole('link', { name: 'somebodys' }).click()
     await page.waitForURL((url) => url.pathname === `/fleet/vms/${vm.id}`)
     await page.getByRole('main').getByRole('link', { name: 'Money', exact: true }).waitFor()

@@ -122,7 +122,7 @@ export function Organizations() {
               {
                 key: 'payment',
                 title: 'Payment',
-                width: 'minmax(184px, 1.2fr)',
+                width: 'minmax(168px, 1.2fr)',
                 sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
@@ -168,7 +168,7 @@ export function Organizations() {
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              { ...ageColumn, width: '84px' },
+              ageColumn,
               suspendColumn({
                 setSuspended,
                 nameOf: ({ name }) => name,

@@ -223,7 +223,7 @@ const columnsFor = (
     sortBy: (vm) => usdPerHour(vm) ?? 0,
     cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? noValue,
   },
-  { ...ageColumn, width: '80px' },
+  ageColumn,
   // The last column folds first.
   ...(hasLabels ? [labelsColumn] : []),
 ]
@@ -231,7 +231,7 @@ const columnsFor = (
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(96px, 1.2fr)',
+  width: 'minmax(132px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }
