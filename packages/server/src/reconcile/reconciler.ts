@@ -42,6 +42,7 @@ const callMs = 60_000
 const firstReportsMs = 5_000
 /** Inspections take at most a tenth of the time, even for a large fleet, and a lost host is found within a minute. */
 const rest = { factor: 9, longestMs: 20_000 }
+const longestRestMsWithDownHosts = 4_000
 
 /**
  * Compares the database with the engines and acts on differences. It takes no input and may run at any time, in any number of
@@ -120,11 +121,11 @@ export class Reconciler {
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
-      // All locations together take at most a tenth of the time. While a host is down, the pauses are short,
-      // so that its return is noticed within seconds: an inspection that takes long then waits for the host.
+      // All locations together take at most a tenth of the time. While a host is down, the pauses are shorter,
+      // so that its return is noticed within seconds.
       get rest() {
-        if (!areHostsUp && !isSimulated) return undefined
-        return { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
+        const longestMs = areHostsUp ? rest.longestMs : longestRestMsWithDownHosts
+        return { longestMs, factor: (rest.factor + 1) * engines.size - 1 }
       },
     }
     this.#inTurn(
