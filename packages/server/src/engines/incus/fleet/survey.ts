@@ -26,6 +26,8 @@ const silentMs = 2_000
 const recheckMs = 60_000
 /** The time limit for members that may be down. It is short, because all other reports wait for them. */
 const recheckReadMs = 2_000
+/** An election, and the first heartbeats after it, are over by then. */
+const electionMs = 20_000
 
 /** What the last inventory read, and whether it may have changed since. */
 export class Survey {
@@ -34,7 +36,7 @@ export class Survey {
   readonly #resources = new Map<string, { resources: Resources | null; untilMs: number }>()
   /** The problems that the last full read found on each member, which an operator has to fix. */
   readonly problems = new Map<string, string[]>()
-  readonly #offline = new Map<string, { sinceMs: number; wasLate: boolean }>()
+  readonly #offline = new Map<string, { sinceMs: number; lateSinceMs?: number }>()
   #hasChanges = true
   #readAtMs = Number.NEGATIVE_INFINITY
   #members = ''
@@ -95,13 +97,13 @@ export class Survey {
   /**
    * Probes members that Incus has shown as offline only for a short time, and returns all members with their
    * real status. While a cluster elects a leader, Incus can show healthy members as offline, and requests to
-   * them can take too long. Therefore this fails if most members do not respond, and the first time that a
-   * probe of a member takes too long.
+   * them can take too long. Therefore this fails if most members do not respond, and for the time of an election
+   * after the first probe of a member that takes too long.
    */
   async recheckOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
     const results = await Promise.all(members.map((member) => this.#probeIfOffline(member, signal)))
     const failed = results.filter((result) => result === 'no' || result === 'late')
-    if (results.includes('first late') || failed.length * 2 > members.length)
+    if (results.includes('maybe electing') || failed.length * 2 > members.length)
       throw new EngineError(
         'unavailable',
         'Incus shows members as offline, and requests to them take too long',
@@ -118,18 +120,18 @@ export class Survey {
   async #probeIfOffline(
     { name, status }: Member,
     signal: AbortSignal,
-  ): Promise<'yes' | 'no' | 'late' | 'first late' | 'not probed'> {
+  ): Promise<'yes' | 'no' | 'late' | 'maybe electing' | 'not probed'> {
     if (status !== 'Offline') {
       this.#offline.delete(name)
       return 'not probed'
     }
-    const offline = this.#offline.get(name) ?? { sinceMs: performance.now(), wasLate: false }
+    const offline = this.#offline.get(name) ?? { sinceMs: performance.now() }
     this.#offline.set(name, offline)
     const isRecent = performance.now() - offline.sinceMs < recheckMs
     const result = isRecent ? await this.#probe(name, signal) : 'not probed'
-    if (result !== 'late' || offline.wasLate) return result
-    offline.wasLate = true
-    return 'first late'
+    if (result !== 'late') return result
+    offline.lateSinceMs ??= performance.now()
+    return performance.now() - offline.lateSinceMs < electionMs ? 'maybe electing' : 'late'
   }
 
   /** Returns `no` if another member responds that it cannot reach this one. */
