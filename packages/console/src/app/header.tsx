@@ -103,7 +103,7 @@ export function Header({
 const marks = {
   offline: ['Offline', 'bg-amber', 'Showing the last known data.'],
   live: ['Live', 'bg-green', 'This page updates automatically.'],
-  polled: ['Live', 'bg-green', 'This page refreshes every few seconds.'],
+  polled: ['Live', 'bg-green', 'This page refreshes at least once a minute.'],
   refused: [
     'Polling',
     'bg-amber',
