@@ -87,6 +87,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}reload-locations.ts`]: [server],
   // The doctor looks at everything that a service needs.
   [`${server}doctor/`]: [server],
+  [`${server}startup.ts`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}command-setup.ts`]: [`${server}config/`, `${server}postgres/`],
   [`${server}backup-command.ts`]: [server],
