@@ -213,7 +213,9 @@ export function fleetTests(operator: Operator): void {
     expect(await band.getByRole('img', { name: /^unavailable/ }).count()).toBe(count)
     await screenshot(page, 'fleet-cordoned-light')
     await openTabOf('Capacity')
-    const row = main().getByRole('row', { name: new RegExp(`^l40s-48gb us-east1-a ${count} ${count} 0 ${2 * count} `) })
+    const row = main().getByRole('row', {
+      name: new RegExp(`^l40s-48gb us-east1-a ${count} ${count} 0 ${2 * count} `),
+    })
     await row.waitFor()
   })
 
