@@ -88,14 +88,13 @@ test('the server package contains everything that it does not load from the regi
   expect(files.filter((file) => file.startsWith('migrations/'))).toEqual(
     readdirSync(join(root, 'packages/server/migrations')).map((file) => `migrations/${file}`),
   )
-  const bundles = ['main.js', 'qemu-forwarder.js'].map((file) =>
-    readFileSync(join(directory, 'dist', file), 'utf8'),
-  )
+  const programs = files.filter((file) => /^dist\/(chunks\/)?[^/]+\.js$/.test(file))
+  const bundles = programs.map((file) => readFileSync(join(directory, file), 'utf8'))
   const imported = bundles.flatMap((text) =>
     Array.from(text.matchAll(/^import .*?from\s*['"]([^'"]+)/gm), ([, path]) => path!),
   )
   const packages = imported
-    .filter((path) => !path.startsWith('node:'))
+    .filter((path) => !/^(node:|\.)/.test(path))
     .map((path) => /^(@[^/]+\/)?[^/]+/.exec(path)![0])
   expect(packages).toContain('pg')
   expect(Object.keys(manifest.dependencies as object)).toEqual(expect.arrayContaining([...new Set(packages)]))

@@ -151,7 +151,6 @@ export function Confirm({ nameToType = '', children, ...rest }: ConfirmProps) {
           onChange={setTyped}
           autoComplete="off"
           isMono
-          autoFocus
         />
       )}
     </FormDialog>
