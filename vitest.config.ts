@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { LongestFirst } from './packages/testing/src/setup/longest-first.ts'
 
-/** Random cases follow from this seed. It is fixed, so that a run shows the effect of a change and nothing else. */
+/** The seed of all random cases. It is fixed, so that only a code change changes the result. */
 const { SLIPWAY_SEED: seed = '2611' } = process.env
 
 export const base = {
@@ -9,32 +9,32 @@ export const base = {
   globalSetup: ['packages/testing/src/setup/build.ts', 'packages/testing/src/setup/postgres.ts'],
   setupFiles: ['packages/testing/src/setup/seed.ts'],
   env: { SLIPWAY_SEED: seed },
-  // Bounds are for failures alone: a busy machine is no failure.
+  // The time limits are long, so that a test does not fail only because the machine is busy.
   testTimeout: 180_000,
   hookTimeout: 240_000,
   teardownTimeout: 60_000,
   expect: { poll: { timeout: 60_000 } },
   pool: 'forks',
-  // Files of one worker share the modules they load: most of them load the whole server.
+  // The test files of a worker share loaded modules, because most of these files load the whole server.
   isolate: false,
-  // Tests wait more than they compute.
+  // Four workers do not need four cores, because tests wait more than they compute.
   maxWorkers: 4,
   sequence: { sequencer: LongestFirst },
 }
 
-const { globalSetup, sequence, ...ofEachProject } = base
+const { globalSetup, sequence, ...projectOptions } = base
 const consoleSuites = 'packages/console/test/console*.test.ts'
 
 /**
- * npm test. The browser suites are a project of their own, so that no other file gets their worker: Playwright has Node
- * follow every promise of its process from then on, which would make a server in the same process a third slower.
+ * npm test. The browser suites are a separate project, so that they share no worker with other files: Playwright makes
+ * Node track every promise in the process, which would make a server in the same process a third slower.
  */
 export default defineConfig({
   test: {
     ...base,
     projects: [
-      { test: { ...ofEachProject, name: 'console', include: [consoleSuites] } },
-      { test: { ...ofEachProject, name: 'rest', exclude: [...configDefaults.exclude, consoleSuites] } },
+      { test: { ...projectOptions, name: 'console', include: [consoleSuites] } },
+      { test: { ...projectOptions, name: 'rest', exclude: [...configDefaults.exclude, consoleSuites] } },
     ],
   },
 })

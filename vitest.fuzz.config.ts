@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { base } from './vitest.config.ts'
 
-/** npm run test:fuzz: requests that Schemathesis makes. */
+/** npm run test:fuzz: sends requests that Schemathesis generates. */
 export default defineConfig({
   test: { ...base, include: ['packages/*/test/**/*.fuzz.ts'], testTimeout: 3_600_000 },
 })

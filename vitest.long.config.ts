@@ -11,7 +11,7 @@ const randomSuites = readdirSync('packages', { recursive: true, encoding: 'utf8'
   .map((name) => `packages/${name}`)
   .filter((path) => /'(fast-check|@slipway\/testing\/setup\/counts\.ts)'/.test(readFileSync(path, 'utf8')))
 
-/** npm run test:long: more random cases than `npm test` has, with another seed each time. */
+/** npm run test:long: runs more random cases than `npm test`, with a new seed, and the suites in *.long.ts. */
 export default defineConfig({
   test: {
     ...base,

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { base } from './vitest.config.ts'
 
-/** npm run test:packages: what people install, installed from the registry and used outside of the checkout. */
+/** npm run test:packages: installs the packages as users will, outside the checkout, and uses them. */
 export default defineConfig({
   test: {
     ...base,

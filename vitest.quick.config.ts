@@ -24,14 +24,14 @@ const withManyCases = [
   'packages/server/test/operations/{firewalls,large-fleet,lost,one-connection,ranges}.test.ts',
   'packages/server/test/store/{placement,plans,migrate,migrated-data}.test.ts',
 ]
-/** These compile packages. */
+/** These suites compile packages. */
 const withBuilds = ['packages/sdk/test/examples.test.ts', 'packages/testing/test/{packages,build}.test.ts']
 
-/** npm run test:quick: the short tests, for the daily loop. It needs no system packages. */
+/** npm run test:quick: runs the short tests, while you work. They need no system packages. */
 export default defineConfig({
   test: {
     ...base,
-    // Each worker loads and compiles the whole server: a short run gains nothing by a fourth.
+    // Each worker loads and compiles the whole server, so a fourth worker does not make a short run faster.
     maxWorkers: 3,
     exclude: [
       ...configDefaults.exclude,

@@ -17,6 +17,7 @@ export async function build() {
   if (builds.length > 0) await phase('Building', () => Promise.all(builds.map((run) => run())))
 }
 
+/** Returns a function that bundles the programs, or undefined if they are up to date. */
 function programsToBuild() {
   const hash = hashOf([
     ...['server', 'cli', 'sdk', 'contract'].flatMap((name) => [
@@ -52,7 +53,7 @@ async function bundlePrograms() {
       ...common,
       entryPoints: [join(server, 'src/main.ts')],
       outdir: join(server, 'dist'),
-      // Parts that main.ts imports later get files of their own.
+      // Modules that main.ts imports only when needed become separate files.
       splitting: true,
       chunkNames: 'chunks/[name]-[hash]',
       plugins: [externalPackages],
@@ -87,12 +88,12 @@ async function bundlePrograms() {
     if (!error.errors) throw error
     exitWithMessage('The build failed.')
   } finally {
-    // Otherwise esbuild's process would keep running until this one ends.
+    // Otherwise esbuild's process would keep running until this process ends.
     await esbuild.stop()
   }
 }
 
-/** The names of chunks change with their content. Old ones are removed last, because a server may be loading them. */
+/** Removes chunks of earlier builds, whose names differ. This is done last, because a server may be loading them. */
 function removeOldChunks(outputs) {
   const built = new Set(outputs.map((path) => join(root, path)))
   const folder = join(server, 'dist/chunks')
@@ -113,6 +114,7 @@ export const externalPackages = {
   },
 }
 
+/** Returns a function that builds the console, or undefined if it is up to date. */
 function consoleToBuild() {
   if (!existsSync(join(consoleDir, 'vite.config.ts'))) return undefined
   const hash = hashOf([

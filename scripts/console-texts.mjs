@@ -61,26 +61,26 @@ export function* consoleTexts(node, isInText = false) {
     const expression = value && ts.isJsxExpression(value) ? value.expression : value
     const name = node.name.getText()
     if (!expression || name === 'className') return
-    if (textNames.test(name)) yield* described(resultsOf(expression), name)
+    if (textNames.test(name)) yield* textsWithDetail(resultsOf(expression), name)
     else yield* consoleTexts(expression)
     return
   }
   if (ts.isPropertyAssignment(node) && textNames.test(node.name.getText()))
-    yield* described(resultsOf(node.initializer), node.name.getText())
+    yield* textsWithDetail(resultsOf(node.initializer), node.name.getText())
   else if (ts.isJsxExpression(node) && node.expression && !isInText)
-    yield* described(resultsOf(node.expression), 'text')
+    yield* textsWithDetail(resultsOf(node.expression), 'text')
   else if (ts.isArrayLiteralExpression(node)) {
     const [first, second] = node.elements
     if (first && second && ts.isStringLiteral(first) && ts.isStringLiteral(second))
       if (tones.includes(first.text)) yield { text: second.text, detail: 'state' }
     const titles = node.elements.filter((element) => ts.isStringLiteral(element) && isTitle(element.text))
-    yield* described(titles, 'title')
+    yield* textsWithDetail(titles, 'title')
   } else if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node))
     for (const text of textsOf(node)) if (isSentence(text)) yield { text, detail: 'text' }
   for (const child of node.getChildren()) yield* consoleTexts(child, isText || isInText)
 }
 
-function* described(nodes, detail) {
+function* textsWithDetail(nodes, detail) {
   const isConstant = (text) => /^[A-Z_]{4,}$/.test(text)
   for (const node of nodes) for (const text of textsOf(node)) if (!isConstant(text)) yield { text, detail }
 }

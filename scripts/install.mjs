@@ -20,7 +20,7 @@ const groups = {
 
 /**
  * Installs a group of packages from package-lock.json unless it is already installed. Installed packages are
- * not touched, so that a service that runs from this checkout keeps running. If the installation fails, this
+ * not touched, so that a service that runs from this checkout keeps running. If the installation fails,
  * prints one line and exits.
  */
 export function ensureInstalled(group) {

@@ -6,8 +6,8 @@ import * as esbuild from 'esbuild'
 import { root } from './install.mjs'
 
 /**
- * Writes the pages that `referencePages` of a TypeScript file returns into a folder, and removes other pages
- * from it. With --check, only reports whether they are out of date.
+ * Calls `referencePages` of the TypeScript file `entry`, writes the returned pages into a folder, and removes
+ * all other pages from the folder. With --check, only reports whether the pages are out of date.
  */
 export async function writeReference({ folder: name, entry, command }) {
   const folder = join(root, name)
@@ -30,7 +30,7 @@ export async function writeReference({ folder: name, entry, command }) {
   }
 }
 
-/** Bundles the program, which is TypeScript, and gets the pages from it. */
+/** Bundles the TypeScript file, so that Node can import it, and returns its pages. */
 async function loadPages(entry) {
   const scratch = mkdtempSync(join(tmpdir(), 'slipway-reference-'))
   const outfile = join(scratch, 'reference.mjs')

@@ -32,8 +32,8 @@ const testPrograms = [
     suites: [...qemuSuites, incusGuests],
   },
   { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'], suites: [cloudImage] },
-  // Programs that create and boot a UEFI image. They are listed one by one, because a machine may have some
-  // of them.
+  // Programs that create and boot a UEFI image. They are listed one by one, because a machine may already
+  // have some of them.
   ...[
     { name: 'mtools', binary: 'mcopy', packages: ['mtools'] },
     { name: 'mkfs.vfat', binary: '/sbin/mkfs.vfat', packages: ['dosfstools'] },
@@ -74,8 +74,8 @@ const testPrograms = [
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
     suites: ['packages/server/test/engines/incus/'],
-    // Debian 12 has it in backports, Debian 13 in main. If the mirror has no backports, the tests are skipped
-    // and say why.
+    // Incus is in backports of Debian 12 and in main of Debian 13. If the mirror has no backports, the tests
+    // are skipped and print the reason.
     backports: 'bookworm',
     isOptional: true,
   },
@@ -139,8 +139,8 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
 }
 
 /**
- * Adds the backports suite of the mirror that the machine already uses; apt lists only mirrors whose package
- * lists it has.
+ * Adds the backports suite of the mirror that the machine already uses, and returns whether it was added.
+ * apt-get lists only mirrors whose package lists have been downloaded.
  */
 function addBackports(release) {
   const listed = spawnSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(REPO_URI)'])
@@ -159,7 +159,7 @@ function addBackports(release) {
 }
 
 /**
- * Waits while another process holds a package lock. apt waits for some locks itself, and fails for others.
+ * Runs apt-get, and again while another process holds a package lock: apt-get waits only for some of its locks.
  */
 function apt(...args) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }

@@ -8,8 +8,8 @@ import { exitWithMessage } from './phase.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 ensureInstalled('all')
-// The files of npm run test:vm and test:cluster end with .vm.ts and .cluster.ts, as in the names of their
-// configurations.
+// The test files of npm run test:vm end with .vm.ts, those of test:cluster with .cluster.ts. The configuration
+// has the same word in its name.
 const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
 const filters = process.argv
   .slice(2)
@@ -48,7 +48,7 @@ function printCounts() {
     console.log('0 passed, 1 failed')
     return
   }
-  // A file that cannot be loaded contains no failed test.
+  // A file that cannot be loaded has no failed test, so it is counted separately.
   const brokenFiles = results.testResults.filter(
     ({ status, assertionResults }) =>
       status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),

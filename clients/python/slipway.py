@@ -25,7 +25,7 @@ class SlipwayError(Exception):
 
 
 def connect(api_url: str, access_key: str, **httpx_args: Any) -> AuthenticatedClient:
-    """A client whose writes have an Idempotency-Key, so that the service does not repeat a write that is sent again.
+    """Returns a client that adds an Idempotency-Key to each write. The service performs a write only once per key.
 
     Pass `idempotency_key` to a call to choose the key yourself, for example to repeat a call after a crash.
     """

@@ -19,7 +19,7 @@ const obstacles = [
   git('status', '--porcelain') && 'there are uncommitted changes',
   git('tag', '--list', tag) && `${tag} is already released: run npm version --no-git-tag-version <next>`,
   !changesOf(version) && `CHANGELOG.md has no section for ${version}`,
-  // The packages link to this repository.
+  // The published packages link to this repository, so it must be the one that is released.
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
     `no git remote points to ${address(repository.url)}, the repository in package.json`,
 ].filter(Boolean)
@@ -46,7 +46,7 @@ if (isDryRun) {
   console.log(`Published. Commit packages/server/released.json, then push it and the tag ${tag}.`)
 }
 
-/** A release that was interrupted between two packages can be repeated. */
+/** Returns whether this version of a package is published, so that an interrupted release can be repeated. */
 function isPublished(name) {
   return (
     spawnSync('npm', ['view', `${name}@${version}`, 'version'], { encoding: 'utf8' }).stdout.trim() !== ''

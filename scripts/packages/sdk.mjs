@@ -58,7 +58,10 @@ async function declare(directory, contract, entry, types) {
   const diagnostics = [...ts.getPreEmitDiagnostics(program)]
   for (const file of ours) {
     const write = (_, text) =>
-      writeFileSync(join(directory, basename(file.fileName).replace('.ts', '.d.ts')), published(text))
+      writeFileSync(
+        join(directory, basename(file.fileName).replace('.ts', '.d.ts')),
+        withPublishedImports(text),
+      )
     diagnostics.push(...program.emit(file, write, undefined, true).diagnostics)
   }
   if (diagnostics.length === 0) return
@@ -71,7 +74,7 @@ async function declare(directory, contract, entry, types) {
 }
 
 /** Changes imports to the file names in the package. */
-const published = (text) =>
+const withPublishedImports = (text) =>
   text
     .replaceAll(
       /(['"])@slipway\/contract(?:\/([\w-]+))?\1/g,

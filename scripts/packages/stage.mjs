@@ -8,11 +8,11 @@ import { buildSdk } from './sdk.mjs'
 
 const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'))
 
-/** The only export of a program, because it is run, not imported. */
+/** Programs export only their manifest, because they are run, not imported. */
 const manifestExport = { './package.json': './package.json' }
 
 /** For each folder: the published name, the package's own part of package.json, and its files. */
-const published = {
+const publishedPackages = {
   sdk: {
     name: '@slipway/sdk',
     manifest: () => ({
@@ -63,7 +63,7 @@ export async function stagePackages(directory) {
   await build()
   const { version, license, repository, engines } = manifestOf('.')
   const staged = []
-  for (const [folder, { name, manifest, fill }] of Object.entries(published)) {
+  for (const [folder, { name, manifest, fill }] of Object.entries(publishedPackages)) {
     const target = join(directory, folder)
     const source = manifestOf(`packages/${folder}`)
     rmSync(target, { recursive: true, force: true })

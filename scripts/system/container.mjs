@@ -1,5 +1,5 @@
-// A small Debian in a systemd-nspawn container, for tests of installed packages. Its only network is
-// loopback.
+// A small Debian in a systemd-nspawn container, for tests of installed packages. The container has only a
+// loopback network.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ export class Container {
   #nspawn
   #leader
 
-  /** The root of its file system. */
+  /** The root directory of the container, as a path on this machine. */
   directory = mkdtempSync(join(tmpdir(), 'slipway-container-'))
 
   static async boot(archive = baseArchive()) {
@@ -60,12 +60,12 @@ export class Container {
     return `/proc/${this.#leader}/ns/net`
   }
 
-  /** Runs a shell command inside. Returns its exit code and output. */
+  /** Runs a shell command in the container. Returns its exit code and output. */
   try(command, env = {}) {
     return this.#execute(['sh', '-c', `cd /root && ${command}`], env, ['-a'])
   }
 
-  /** Runs a bash script inside, but with the network of this machine, for downloads. */
+  /** Runs a bash script in the container, but with the network of this machine, for downloads. */
   tryOnline(script, env = {}) {
     return this.#execute(['bash', '-c', script], env, ['--mount', '--uts', '--ipc', '--pid', '--cgroup'])
   }
@@ -96,7 +96,7 @@ export class Container {
   }
 }
 
-/** Waits until the probe returns something. */
+/** Waits until the probe returns a truthy value, and returns this value. */
 export async function until(what, probe, withinMs = 120_000) {
   const end = performance.now() + withinMs
   for (;;) {

@@ -50,7 +50,7 @@ function addSystemFiles(tree) {
     cpSync(join(source, name), join(tree, 'DEBIAN', name))
     chmodSync(join(tree, 'DEBIAN', name), 0o755)
   }
-  // Files keep their modes from the checkout, whose umask may differ.
+  // The modes of copied files depend on the umask of the checkout, so they are set here.
   execFileSync('chmod', ['-R', 'u=rwX,go=rX', tree])
 }
 

@@ -20,7 +20,7 @@ const server = new SMTPServer({
     })
     stream.on('end', () => {
       const to = envelope.rcptTo.map(({ address }) => address)
-      console.log(JSON.stringify({ to, text: decoded(text) }))
+      console.log(JSON.stringify({ to, text: decode(text) }))
       done()
     })
   },
@@ -28,7 +28,7 @@ const server = new SMTPServer({
 server.listen(465, () => console.log('ready'))
 
 /** Decodes the quoted-printable encoding of an e-mail. */
-function decoded(text) {
+function decode(text) {
   return text
     .replaceAll('=\r\n', '')
     .replaceAll(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))

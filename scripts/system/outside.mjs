@@ -17,7 +17,7 @@ export class Outside {
   #directory = mkdtempSync(join(tmpdir(), 'slipway-outside-'))
   #children = []
 
-  /** Connects the network namespace of a server with this host name to a new one. */
+  /** Creates a network namespace, and connects it to `network`, the network namespace of the server `host`. */
   constructor(network, host, mailServer) {
     this.host = host
     this.mailServer = mailServer
@@ -153,7 +153,8 @@ export class Outside {
   }
 
   /**
-   * Caddy's own ACME server, at the address and path of Let's Encrypt, where the server's Caddy looks for it.
+   * Returns a configuration for Caddy's own ACME server. It has the address and path of Let's Encrypt, where
+   * the Caddy on the tested server looks for it.
    */
   #authorityConfiguration() {
     const file = (name) => this.#path(name)

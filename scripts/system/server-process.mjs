@@ -33,12 +33,12 @@ export class ServerProcess {
     this.url = /Console +(\S+)/.exec(this.#output)[1]
   }
 
-  /** The error lines of its log. */
+  /** The error lines of the server's log. */
   get errors() {
     return this.#output.split('\n').filter((line) => /"level":[56]0/.test(line))
   }
 
-  /** Returns the exit code. */
+  /** Stops the server and returns its exit code. */
   stop() {
     if (this.#child.exitCode === null) this.#child.kill('SIGTERM')
     return this.#ended

@@ -65,7 +65,7 @@ function check(program, args) {
   if (status !== 0) exitWithMessage(`${program} failed:\n${stdout}${stderr}`)
 }
 
-/** Follows the digests from the index to the layer, as a container engine does. */
+/** Unpacks the image and checks its digests, from the index to the layers, as a container engine does. */
 function unpack() {
   const layout = join(scratch, 'layout')
   mkdirSync(layout)

@@ -9,11 +9,12 @@ import { buildDebs } from './deb.mjs'
 import { Outside } from './outside.mjs'
 
 /**
- * Prometheus waits two minutes before it reports a service that is down, and the Alertmanager half a minute.
+ * Prometheus waits two minutes before it reports a service that is down. The Alertmanager then waits half a
+ * minute before it sends the e-mail.
  */
 const maxAlertMs = 300_000
 const password = 'a long enough password'
-const trusted = '/usr/local/share/ca-certificates/test.crt'
+const trustedCertificate = '/usr/local/share/ca-certificates/test.crt'
 
 requirePrograms('mmdebstrap', 'systemd-nspawn', 'nsenter', 'dpkg-deb', 'ip', 'openssl', 'caddy', 'curl')
 ensureInstalled('all')
@@ -55,11 +56,11 @@ async function prepare() {
   copyFileSync(deb, at(join('root', basename(deb))))
   writeFileSync(at('etc/hosts'), outside.hosts)
   mkdirSync(at('usr/local/share/ca-certificates'), { recursive: true })
-  writeFileSync(at(trusted), outside.rootCertificate)
+  writeFileSync(at(trustedCertificate), outside.rootCertificate)
   mkdirSync(at('etc/systemd/system.conf.d'), { recursive: true })
   writeFileSync(
     at('etc/systemd/system.conf.d/test.conf'),
-    `[Manager]\nDefaultEnvironment=NODE_EXTRA_CA_CERTS=${trusted}\n`,
+    `[Manager]\nDefaultEnvironment=NODE_EXTRA_CA_CERTS=${trustedCertificate}\n`,
   )
   container.run('systemctl daemon-reexec')
   await outside.start(variable('MAIL_USER'), variable('MAIL_PASSWORD'))
@@ -70,7 +71,7 @@ async function runBlock(block) {
   const from = performance.now()
   const path = '/root/block.sh'
   writeFileSync(join(container.directory, path), `set -euo pipefail\ncd /root\n${variables}\n${block}`)
-  const env = { NODE_EXTRA_CA_CERTS: trusted, TERM: 'xterm', DEBIAN_FRONTEND: 'noninteractive' }
+  const env = { NODE_EXTRA_CA_CERTS: trustedCertificate, TERM: 'xterm', DEBIAN_FRONTEND: 'noninteractive' }
   const { status, stdout, stderr } = block.includes('apt-get')
     ? container.tryOnline(`bash ${path}`, env)
     : // The login reads the password.
@@ -83,7 +84,7 @@ async function runBlock(block) {
   if (block.includes('slipway-server doctor')) assert.match(stdout, /Nothing is missing/)
 }
 
-/** Does what the reader does in a browser. */
+/** Sets up the first operator, which the reader of the page does in a browser. */
 async function setUp(code) {
   await until('the certificate is issued', () => {
     try {

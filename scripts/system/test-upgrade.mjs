@@ -12,7 +12,7 @@ import { until } from './container.mjs'
 import { Load } from './load.mjs'
 import { ServerProcess } from './server-process.mjs'
 
-/** Requests that each version must serve while both run on the new schema. */
+/** The number of requests that each running server must serve in each phase. */
 const requestsPerPhase = 150
 
 const { commit: released } = JSON.parse(readFileSync(join(root, 'packages/server/released.json'), 'utf8'))
@@ -89,7 +89,7 @@ async function replaceOneByOne() {
   const known = load.failures.length
   if (known > 0)
     console.log(
-      `Known problem: ${known} requests got status 500 from the earlier version, which does not prepare statements again.`,
+      `Known problem: ${known} requests got status 500 from the earlier version, which does not prepare statements again after a migration.`,
     )
   const states = await until('all operations have ended', () => load.endStates())
   assert.deepEqual(states, { SUCCEEDED: load.accepted.length })
@@ -99,7 +99,8 @@ async function replaceOneByOne() {
 }
 
 /**
- * Versions up to 0.1.0 do not repeat a statement that was prepared before a migration changed its columns.
+ * Returns whether a failure is a known problem of versions up to 0.1.0: they do not repeat a statement that was
+ * prepared before a migration changed its columns.
  */
 function isKnown({ status, text }, oldServers) {
   const handles = ['grep', '--quiet', 'isOutdatedPlan', commit, '--', 'packages/server/src']

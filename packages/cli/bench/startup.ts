@@ -3,7 +3,7 @@ import { startRealServer } from '@slipway/testing/real-server.ts'
 import { type Figure, print } from '@slipway/testing/report.ts'
 import { binary, freshHome } from '../test/support/cli.ts'
 
-// How long a person waits for `slipway --version`, and for `slipway vm list` against a local server.
+// Measures how long a user waits for `slipway --version`, and for `slipway vm list` against a local server.
 
 const runs = 15
 
@@ -16,7 +16,7 @@ const env = {
   SLIPWAY_PROJECT: server.project_id,
 }
 
-function timed(words: string[]): number {
+function measureMs(words: string[]): number {
   const startedAt = performance.now()
   const { status, stderr } = spawnSync(process.execPath, words, { env, cwd: home, encoding: 'utf8' })
   if (status !== 0) throw new Error(`node ${words.join(' ')} ended with ${status}: ${stderr}`)
@@ -27,16 +27,16 @@ const median = (numbers: number[]): number =>
   numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)]!
 
 try {
-  // In turns, so that a busy moment of the machine falls on all of them alike.
+  // Alternates between the commands, so that a short load on the machine affects all of them.
   const times = { empty: [] as number[], version: [] as number[], list: [] as number[] }
   for (let run = 0; run < runs; run++) {
-    times.empty.push(timed(['-e', '0']))
-    times.version.push(timed([binary, '--version']))
-    times.list.push(timed([binary, 'vm', 'list']))
+    times.empty.push(measureMs(['-e', '0']))
+    times.version.push(measureMs([binary, '--version']))
+    times.list.push(measureMs([binary, 'vm', 'list']))
   }
   const emptyMs = median(times.empty)
   const figure = (what: string, ms: number, aimMs: number): Figure => {
-    // Where an empty Node takes long already, the ratio says whether it is our doing.
+    // The aims are for a machine on which an empty Node takes 100 ms. On a slower machine, they grow in proportion.
     const allowedMs = Math.max(aimMs, (aimMs / 100) * emptyMs)
     if (ms > allowedMs) process.exitCode = 1
     const aim = `aim under ${aimMs} ms${ms > allowedMs ? ': MISSED' : ''}`

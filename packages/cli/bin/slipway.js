@@ -10,7 +10,7 @@ if (words.length === 1 && ['--version', '-V'].includes(words[0])) {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   console.log(JSON.parse(manifest).version)
 } else if (existsSync(bundle)) {
-  // Since Node 22 the compiled form is kept between runs.
+  // From Node 22 on, the compiled code is cached between runs.
   module.enableCompileCache?.()
   await import(bundle.href)
 } else {

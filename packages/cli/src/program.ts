@@ -47,7 +47,7 @@ const headings: [heading: string, nouns: string[]][] = [
   ['Other:', ['export', 'mcp', 'admin', 'dev']],
 ]
 
-/** Builds the command tree. Loads only the noun that was typed, unless help needs all nouns. */
+/** Builds the command tree. Loads only the commands of the typed noun, or all commands if none was typed. */
 async function buildProgram(words: string[], run: Run): Promise<Command> {
   const program = new Command('slipway')
     .description('GPU virtual machines from the command line')
@@ -170,9 +170,7 @@ async function parseAndRun(words: string[], io: Io): Promise<number> {
   }
 }
 
-/**
- * Runs a command and returns its exit code. Names of request fields in an error are replaced with options.
- */
+/** Runs a command and returns its exit code. In an error, replaces names of request fields with options. */
 async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<number> {
   try {
     await spec.run(cli, input as never)

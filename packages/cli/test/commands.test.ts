@@ -14,12 +14,12 @@ const where = ['--location', 'us-east1-a']
 
 async function golden(name: string, ...lines: string[][]) {
   const texts: string[] = []
-  // Without the steps, whose names depend on the engine.
+  // --quiet omits the steps, whose names depend on the engine.
   for (const words of lines) texts.push(transcript(words, await slipway(...words, '--quiet')))
   await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
 }
 
-// This runs first, while every GPU is free.
+// This test runs first, while every GPU is free.
 test('offers are sorted by price and can be filtered', async () => {
   const offers = await json('offers')
   const prices = offers.map((offer: { usd_per_hour: number }) => offer.usd_per_hour)
@@ -54,8 +54,8 @@ test('operators can list capacity, faults, locations, hosts and operations, and 
   )
 })
 
-test('vm create says where there is stock, and which flags are missing', async () => {
-  // A location that no other test uses, because GPUs of deleted VMs are not free for a while.
+test('vm create names the locations with stock, and the required options that are missing', async () => {
+  // Fills a location whose A40 GPUs no other test uses, because GPUs of deleted VMs are not free for a while.
   const whole = ['--type', 'a40.8x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
   await slipway('vm', 'create', 'whole', ...whole)
   const none = await slipway('vm', 'create', 'next', ...whole)
@@ -88,13 +88,13 @@ test('a VM created without --image gets the newest Ubuntu image for GPUs', async
 
 test('a VM in a location with only one image gets that image', async () => {
   const admin = async (path: string, change?: object) => {
-    const answer = await fetch(`${cli.server.api_url}/v0.1/admin/images${path}`, {
+    const response = await fetch(`${cli.server.api_url}/v0.1/admin/images${path}`, {
       method: change ? 'PATCH' : 'GET',
       headers: { authorization: `Bearer ${cli.server.operator_key}`, 'content-type': 'application/json' },
       ...(change && { body: JSON.stringify(change) }),
     })
-    expect(answer.status).toBe(200)
-    return answer.json()
+    expect(response.status).toBe(200)
+    return response.json()
   }
   const { items } = (await admin('')) as { items: Image[] }
   const ubuntus = items.filter((image) => image.name.startsWith('ubuntu'))
@@ -134,7 +134,7 @@ test('vm list and vm show have the expected output in every format', async () =>
 })
 
 test('a group is created from a template, resized, stopped and deleted', async () => {
-  const made = [
+  const options = [
     '--type',
     'a100.1x',
     '--location',
@@ -144,10 +144,10 @@ test('a group is created from a template, resized, stopped and deleted', async (
     '--ssh-key',
     publicKey,
   ]
-  expect(await slipway('template', 'create', 'node', ...made, '--new-disk', '10GiB')).toMatchObject({
+  expect(await slipway('template', 'create', 'node', ...options, '--new-disk', '10GiB')).toMatchObject({
     code: 0,
   })
-  expect((await json('template', 'create', 'node', ...made, '--new-version')).version).toBe(2)
+  expect((await json('template', 'create', 'node', ...options, '--new-version')).version).toBe(2)
   expect(await json('template', 'list')).toHaveLength(1)
   expect(await json('template', 'list', '--all-versions')).toHaveLength(2)
   const created = await slipway(
@@ -157,14 +157,14 @@ test('a group is created from a template, resized, stopped and deleted', async (
     '--template',
     'node',
     '--label',
-    'made=so',
+    'team=ml',
     '-o',
     'json',
     '--quiet',
   )
   expect(created).toMatchObject({ code: 0, stderr: '' })
   const vm = JSON.parse(created.stdout)
-  expect(vm).toMatchObject({ type: 'a100.1x', labels: { made: 'so' } })
+  expect(vm).toMatchObject({ type: 'a100.1x', labels: { team: 'ml' } })
   await slipway('vm', 'delete', 'from-template', '--yes')
   const group = await json('group', 'create', 'trainer', '--count', '2', '--template', 'node')
   expect(group).toMatchObject({ state: 'HEALTHY', running_instance_count: 2 })
@@ -297,11 +297,11 @@ test('disks can be renamed, labelled, selected by labels and protected', async (
 test('a VM with location “any”, a registered key and labels can be renamed, selected and protected', async () => {
   await json('ssh-key', 'create', 'desk', '--file', publicKey)
   const flags = ['--type', 'a100.1x', '--ssh-key', 'desk', '--label', 'team=ml', '--quiet']
-  const made = await slipway('vm', 'create', 'tune', '--location', 'any', ...flags)
-  expect(made).toMatchObject({ code: 0, stderr: '' })
+  const created = await slipway('vm', 'create', 'tune', '--location', 'any', ...flags)
+  expect(created).toMatchObject({ code: 0, stderr: '' })
   const labelled = async (selector: string) =>
     (await json('vm', 'list', '-l', selector)).map((vm: Vm) => [vm.name, vm.location])
-  // The GPUs of the tests before may not be reset yet, so any location can have stock.
+  // GPUs of earlier tests may still be in quarantine, so the VM can be in either location.
   expect(await labelled('team=ml')).toEqual([['tune', expect.stringMatching(/^(us-east1|eu-north1)-a$/)]])
   await slipway('vm', 'label', 'tune', 'stage=test', '--remove', 'team')
   expect(await labelled('team=ml')).toEqual([])
@@ -320,7 +320,7 @@ test('a key that is neither a file nor registered is rejected with its name', as
   expect(run.stderr).toContain('There is no SSH key called dsek.')
 })
 
-test('networks, rules and projects can be created with labels', async () => {
+test('networks and firewall rules can be created with labels', async () => {
   const labels = { team: 'ml' }
   const label = ['--label', 'team=ml']
   expect(await json('network', 'create', 'lab', '--cidr', '10.40.0.0/16', ...label)).toMatchObject({ labels })
@@ -330,9 +330,9 @@ test('networks, rules and projects can be created with labels', async () => {
   await slipway('network', 'delete', 'lab', '--yes')
 })
 
-test('SSH keys can be registered with their public half, and removed', async () => {
-  const made = await json('ssh-key', 'create', 'laptop', '--file', publicKey)
-  expect(made).toMatchObject({ name: 'laptop', type: 'ssh-ed25519' })
+test('an SSH public key can be registered, listed and removed', async () => {
+  const created = await json('ssh-key', 'create', 'laptop', '--file', publicKey)
+  expect(created).toMatchObject({ name: 'laptop', type: 'ssh-ed25519' })
   const listed = await slipway('ssh-key', 'list', '-o', 'columns=name,type', '--no-header')
   expect(listed.stdout).toBe('laptop  ssh-ed25519\n')
   expect((await slipway('ssh-key', 'delete', 'laptop', '--yes')).code).toBe(0)
@@ -368,7 +368,7 @@ test('networks and subnets can be created, listed, renamed and deleted', async (
   )
 })
 
-test('an address is reserved, given to a VM, taken from it and deleted', async () => {
+test('an address can be reserved, assigned to a VM, unassigned and deleted', async () => {
   await slipway('vm', 'create', 'web', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
   const { address } = await json('address', 'create', 'gateway', ...where)
   expect((await slipway('address', 'assign', 'gateway', 'web')).code).toBe(0)
@@ -379,8 +379,8 @@ test('an address is reserved, given to a VM, taken from it and deleted', async (
   )
   expect((await slipway('address', 'unassign', 'gateway')).code).toBe(0)
   await slipway('vm', 'delete', 'web', '--yes')
-  const made = ['vm', 'create', 'web-2', '--type', 'a40.1x', ...where, '--ssh-key', publicKey]
-  await slipway(...made, '--address', 'gateway')
+  const create = ['vm', 'create', 'web-2', '--type', 'a40.1x', ...where, '--ssh-key', publicKey]
+  await slipway(...create, '--address', 'gateway')
   const { network_interfaces } = await json('vm', 'show', 'web-2')
   expect(network_interfaces[0].ips[0].public_ipv4).toMatchObject({ address, type: 'static' })
   await slipway('vm', 'delete', 'web-2', '--yes')

@@ -80,11 +80,11 @@ async function inShell(shell: Shell, code: string): Promise<string> {
   return output
 }
 
-/** The completions of bash for a line, whose words it has split itself. */
+/** Returns the completions of bash for a line that bash has split into these words. */
 async function inBash(...words: string[]): Promise<string[]> {
   const line = `COMP_WORDS=(slipway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`
-  const said = await inShell('bash', `source SCRIPT; ${line}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`)
-  return said.trim().split('\n')
+  const output = await inShell('bash', `source SCRIPT; ${line}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`)
+  return output.trim().split('\n')
 }
 
 test('bash completes the words of a command, and live names', async () => {
@@ -100,30 +100,30 @@ test('bash completes after characters at which it splits words', async () => {
 })
 
 test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with descriptions', async () => {
-  // Outside the line editor zsh shows no descriptions, so the words themselves are printed.
-  const stand = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
-  const said = await inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
+  // Outside its line editor, zsh shows no completions, so stubs print what the script passes to zsh.
+  const stubs = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
+  const output = await inShell('zsh', `${stubs}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
   expect(
-    said
+    output
       .trim()
       .split('\n')
       .map((line) => line.split(':')[0]),
   ).toEqual(verbs)
-  expect(said).toContain('show:show one VM')
+  expect(output).toContain('show:show one VM')
   expect(
     await inShell(
       'zsh',
-      `${stand}; source SCRIPT; words=(slipway vm create --ssh-key ""); CURRENT=5; _slipway`,
+      `${stubs}; source SCRIPT; words=(slipway vm create --ssh-key ""); CURRENT=5; _slipway`,
     ),
   ).toBe('files\n')
 })
 
 test.skipIf(isMissing('fish'))('fish completes the words of a command, with descriptions', async () => {
-  const said = await inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
-  const words = said
+  const output = await inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
+  const words = output
     .trim()
     .split('\n')
     .map((line) => line.split('\t')[0])
   expect(words.toSorted()).toEqual(verbs.toSorted())
-  expect(said).toContain('show\tshow one VM')
+  expect(output).toContain('show\tshow one VM')
 })

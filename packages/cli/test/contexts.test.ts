@@ -12,7 +12,7 @@ const slipway = (...words: string[]) => runAs(words)
 const whoami = async (...words: string[]) =>
   JSON.parse((await slipway('whoami', '-o', 'json', ...words)).stdout).caller
 
-test('without a login, no service and no key is guessed', async () => {
+test('without a login, the CLI does not guess a service or a key', async () => {
   const { code, stderr } = await slipway('vm', 'list')
   expect(code).toBe(2)
   expect(stderr).toContain('Log in with `slipway login`')
@@ -25,7 +25,7 @@ test('in the folder of a local server, its credentials are used', async () => {
   expect(run).toEqual({ code: 0, stdout: 'train-7\n', stderr: '' })
 })
 
-test('login with a key creates a context that only its user can read', async () => {
+test('login with a key creates a context file that only its owner can read', async () => {
   const login = await slipway('login', '--api-url', cli.server.api_url, '--access-key', cli.server.access_key)
   const prefix = cli.server.access_key.slice(0, 12)
   const rights = 'write: can view and change the VMs, disks, networks and firewall rules of the project'
@@ -136,8 +136,8 @@ test('logout ends the session at the service', async () => {
   const logout = await slipway('logout', 'person')
   expect(logout).toMatchObject({ code: 0, stderr: 'Logged out of person. The current context is default.\n' })
   expect(Object.keys(JSON.parse(readFileSync(contextFile, 'utf8')).contexts)).toEqual(['default'])
-  const answer = await fetch(`${cli.server.api_url}/v0.1`, {
+  const response = await fetch(`${cli.server.api_url}/v0.1`, {
     headers: { authorization: `Bearer ${accessToken}` },
   })
-  expect(answer.status).toBe(401)
+  expect(response.status).toBe(401)
 })

@@ -11,12 +11,12 @@ const json = async (...words: string[]) => {
 
 async function golden(name: string, ...lines: string[][]) {
   const texts: string[] = []
-  // Without the steps, whose names depend on the engine.
+  // --quiet omits the steps, whose names depend on the engine.
   for (const words of lines) texts.push(transcript(words, await slipway(...words, '--quiet')))
   await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
 }
 
-test('a disk is copied and restored, and a VM starts from an image of another one', async () => {
+test('a disk is restored from a snapshot, and a VM is created from a custom image of another VM', async () => {
   await json('disk', 'create', 'corpus', '--size', '16GiB', '--location', 'us-east1-a')
   await json('snapshot', 'create', 'corpus-monday', '--disk', 'corpus', '--label', 'team=ml')
   const shape = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey]

@@ -42,7 +42,7 @@ test('faults can be created, take effect, and can be listed and deleted', async 
   expect((await slipway(...fault.slice(0, -1), 'fial')).stderr).toContain('Did you mean fail?')
 })
 
-test('the guest of a VM reports what the lever sets', async () => {
+test('the guest of a VM reports the metrics that dev vm metrics sets', async () => {
   await createVm('busy')
   expect(await slipway('dev', 'vm', 'metrics', 'busy', '--gpu-utilization', '42')).toMatchObject({ code: 0 })
   const [series] = await json('vm', 'metrics', 'busy', '--metric', 'DCGM_FI_DEV_GPU_UTIL')
@@ -69,7 +69,7 @@ test('the guest of a VM repeats what is typed at its console', async () => {
   expect((await slipway('vm', 'log', 'talks')).stdout).toContain('simulated: nvidia-smi')
 })
 
-test('an error of a GPU shows in the health of its VM, and a replacement cures it', async () => {
+test('a GPU error changes the health of its VM, and vm replace makes the VM healthy again', async () => {
   await createVm('sick')
   expect(await slipway('dev', 'vm', 'xid', 'sick', '79', '--source', 'host')).toMatchObject({ code: 0 })
   const { stdout } = await slipway('vm', 'health', 'sick')
@@ -107,7 +107,7 @@ test('a type can be out of stock, a host and a VM can fail, and a payment can be
   expect((await slipway('dev', 'payments', 'lost')).stderr).toContain('Supported: ')
 })
 
-test('boots take the requested time', async () => {
+test('VMs take the requested time to boot', async () => {
   await slipway('dev', 'clock', 'freeze')
   expect(await json('dev', 'transitions', '90s')).toEqual({ mode: 'seconds', n: 90 })
   await createVm('slow', '--no-wait')
@@ -118,7 +118,7 @@ test('boots take the requested time', async () => {
   expect(await json('dev', 'transitions', 'immediate')).toEqual({ mode: 'immediate' })
 })
 
-test('the output has the expected format', async () => {
+test('the output of the dev commands has the expected format', async () => {
   await slipway('vm', 'show', 'none')
   const lines = [
     ['dev', 'clock', 'freeze'],

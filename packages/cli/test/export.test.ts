@@ -35,7 +35,7 @@ Host train-2
 `)
 })
 
-test('an SSH config accepts only the host key that the VM was given', () => {
+test('an SSH config accepts only the host key that the service gave the VM', () => {
   const config = (line: string) =>
     sshConfig([vm('known', 'root@198.18.0.5', 'STATE_RUNNING', [line])], options)
   expect(config('198.18.0.5 ssh-ed25519 AAAAC3Nz')).toContain(`
@@ -79,7 +79,7 @@ test('an export of an empty fleet is still a valid document', () => {
   expect(parse(skypilotPools([], options)).slipway.hosts).toEqual([])
 })
 
-test('no export contains a value that could be read as several values', () => {
+test('an export rejects a VM with a value that could be read as several values', () => {
   const line = 'x\n  ProxyCommand evil'
   const hostile = [
     vm('ok', `ubuntu@203.0.113.7${line}`),

@@ -51,7 +51,7 @@ test('a server that stays busy is reported as such, with the request id', async 
   expect(stderr).toBe('slipway: it is unavailable\n  Request id: request-1\n')
 })
 
-test('a server that always disconnects or is unreachable is an error with its URL', async () => {
+test('a server that always disconnects, or cannot be reached, is reported with its URL', async () => {
   const { server, run } = await against(hangUp)
   const first = await run('vm', 'list')
   expect(first.code).toBe(1)
@@ -122,8 +122,8 @@ test('a conflict with an operation in progress says how to wait for it', async (
 })
 
 test('a key is sent only to the service it belongs to', async () => {
-  const ofKey = root({ caller: { kind: 'access_key', project_id: project } })
-  const { server, run: direct } = await against(ofKey, empty, ofKey, empty)
+  const rootReply = root({ caller: { kind: 'access_key', project_id: project } })
+  const { server, run: direct } = await against(rootReply, empty, rootReply, empty)
   const login = await slipway(['login', '--api-url', server.url, '--access-key', 'stored-key'])
   expect(login.code).toBe(0)
   expect((await slipway(['vm', 'list'])).code).toBe(0)
@@ -152,7 +152,7 @@ test('a proxy from the environment is used, except for the hosts in NO_PROXY', a
   expect(proxy.requests).toHaveLength(1)
 })
 
-test('https goes through the tunnel of HTTPS_PROXY, and a certificate of NODE_EXTRA_CA_CERTS is trusted', async () => {
+test('https requests use a tunnel through HTTPS_PROXY, and a certificate in NODE_EXTRA_CA_CERTS is trusted', async () => {
   const fixture = (ending: string) =>
     join(checkout, `packages/server/test/support/fixtures/tls/first.${ending}`)
   const service = createHttpsServer(

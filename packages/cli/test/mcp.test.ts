@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const client of clients.splice(0)) await client.close()
 })
 
-/** The agent's side of `slipway mcp`, with the protocol's own client, which checks results against their schemas. */
+/** Connects to `slipway mcp` with the protocol's own client, which checks results against their schemas. */
 const agent = (...words: string[]) => agentOf(cli.env, ...words)
 
 async function agentOf(settings: Record<string, string>, ...words: string[]) {
@@ -24,7 +24,7 @@ async function agentOf(settings: Record<string, string>, ...words: string[]) {
     new StdioClientTransport({ command: process.execPath, args: [binary, 'mcp', ...words], env }),
   )
   const { tools } = await client.listTools()
-  // biome-ignore lint/suspicious/noExplicitAny: what a tool answers is looked at, not typed
+  // biome-ignore lint/suspicious/noExplicitAny: the tests check the results of tools at run time
   const call = async (name: string, given: object = {}): Promise<any> =>
     client.callTool({ name, arguments: given as Record<string, unknown> })
   return { client, call, tools, names: tools.map(({ name }) => name) }
@@ -50,14 +50,14 @@ test('every list that an agent can read matches the schema of its tool', async (
   expect(lists.length).toBeGreaterThan(10)
   for (const { name, outputSchema } of lists) {
     expect(outputSchema?.type, name).toBe('object')
-    const answer = await call(name)
+    const result = await call(name)
     // A project key may not read everything of its organization.
-    if (answer.isError) expect(JSON.parse(answer.content[0].text).code, name).toBe('permission_denied')
-    else expect(answer.structuredContent.items, name).toBeInstanceOf(Array)
+    if (result.isError) expect(JSON.parse(result.content[0].text).code, name).toBe('permission_denied')
+    else expect(result.structuredContent.items, name).toBeInstanceOf(Array)
   }
 })
 
-test('tools can be limited to sets, and operations have one set of tools', async () => {
+test('tools can be limited to toolsets, and operations of all resources share their tools', async () => {
   const { names } = await agent('--toolsets', 'vms,operations')
   expect(names).toContain('vm_list')
   expect(names).toContain('operation_list')
@@ -79,7 +79,7 @@ test('tools that stop or delete resources are marked as destructive', async () =
   expect(destructive).not.toContain('disk_create')
 })
 
-test('tools for agents change nothing unless they are allowed to', async () => {
+test('tools for agents change nothing without --allow-writes', async () => {
   const reader = await agent()
   expect(reader.names).not.toContain('vm_delete')
   await expect(reader.call('vm_delete', { vm_id: 'train-7' })).rejects.toThrow('Unknown tool vm_delete')
@@ -94,14 +94,14 @@ test('tools for agents change nothing unless they are allowed to', async () => {
 
 const hostileIds = ['..', '.', '', '%2e%2e', 'a/b', '..%2f', '../../vms']
 
-test('no id from a read-only agent turns its call into another one', async () => {
+test('no id from a read-only agent makes its call reach another route', async () => {
   const server = await scriptedServer(answer(200, { items: [], next_page_token: '' }))
   const { call, tools } = await agentOf({ ...cli.env, SLIPWAY_API_URL: server.url }, '--admin')
-  const aboutOneThing = tools.filter(({ inputSchema }) =>
+  const toolsWithIds = tools.filter(({ inputSchema }) =>
     Object.keys(inputSchema.properties ?? {}).some((name) => name.endsWith('_id')),
   )
-  expect(aboutOneThing.length).toBeGreaterThan(20)
-  for (const { name, inputSchema } of aboutOneThing) {
+  expect(toolsWithIds.length).toBeGreaterThan(20)
+  for (const { name, inputSchema } of toolsWithIds) {
     const members = Object.keys(inputSchema.properties ?? {}).filter((member) => member.endsWith('_id'))
     const others = (inputSchema.required ?? []).filter((member) => !members.includes(member))
     for (const id of hostileIds) {

@@ -81,14 +81,14 @@ test.each([
   },
 )
 
-test('an empty list accepts every column that a full one has', async () => {
+test('an empty list accepts every column that a list with rows accepts', async () => {
   const empty = async (...words: string[]) => (await slipway(...words, '--no-header')).code
   expect(await empty('usage', '--month', '2020-01', '-o', 'columns=product,usd')).toBe(0)
   expect(await empty('operation', 'list', '--state', 'failed', '-o', 'columns=metadata.type')).toBe(0)
   expect(await empty('admin', 'gpu', 'list', '--state', 'quarantined', '-o', 'columns=numa_node')).toBe(0)
 })
 
-test('a refusal of the service is printed once, with the option that caused it', async () => {
+test('an error of the service is printed once, with the option that caused it', async () => {
   const key = ['--ssh-key', publicKey]
   const short = await slipway('vm', 'create', 'x', ...small, ...key, '--ttl', '5s')
   expect(short).toEqual({ code: 2, stdout: '', stderr: 'slipway: --ttl must be from 300 to 2592000.\n' })
@@ -103,7 +103,7 @@ test('a refusal of the service is printed once, with the option that caused it',
   expect(named.stderr).toMatch(/^slipway: name must be at most 63 letters, .*; did you mean a-b\?\n$/)
 })
 
-test('JSON output has the field names of the service in a refusal', async () => {
+test('with -o json, an error has the field names of the service', async () => {
   const { code, stderr } = await slipway(
     'disk',
     'create',
@@ -125,14 +125,14 @@ test('--dry-run rejects what the creation would reject', async () => {
   expect(taken.stderr).toContain('train-7')
 })
 
-test('command names of other tools work, and help works before and after a command', async () => {
+test('aliases such as ls and get work, and so does help before and after a command', async () => {
   expect((await slipway('vm', 'ls', '-o', 'columns=name', '--no-header')).stdout).toBe('train-7\n')
   expect((await slipway('vm', 'get', 'train-7', '-o', 'columns=name,state')).stdout).toBe(
     'train-7  running\n',
   )
   expect((await slipway('vm', 'logs', 'train-7')).code).toBe(0)
-  const [before, behind] = [await slipway('help', 'vm', 'list'), await slipway('vm', 'list', '--help')]
-  expect(before).toEqual({ ...behind, code: 0, stderr: '' })
+  const [before, after] = [await slipway('help', 'vm', 'list'), await slipway('vm', 'list', '--help')]
+  expect(before).toEqual({ ...after, code: 0, stderr: '' })
   expect(before.stdout).toContain('Columns:\n  name, type, state, ')
   expect((await slipway('help')).stdout).toContain('Start with:')
 })

@@ -71,11 +71,11 @@ test('usage is a table by product and a chart by day', async () => {
   expect(requests[0]?.path).toBe(`/v0.1/projects/${project}/usage?start_date=2026-10-01&end_date=2026-10-31`)
 })
 
-test('cost shows now, the month so far, the estimate and the products', async () => {
+test('cost shows the current price per hour, the month to date, the forecast and the products', async () => {
   await golden('cost.txt', costs, ['cost'], ['cost', '-o', 'columns=usd_per_hour,forecast_usd'])
 })
 
-test('suggestions lists what could be saved', async () => {
+test('suggestions lists unused resources and what they cost', async () => {
   const found = {
     items: [
       {
@@ -94,7 +94,7 @@ test('suggestions lists what could be saved', async () => {
   await golden('suggestions.txt', found, ['suggestions'])
 })
 
-test('a column of dollars is formatted as money, whichever field it shows', async () => {
+test('a column of any field in dollars is formatted as money', async () => {
   const offer = { type: 'a40.1x', location: 'us-east1-a', usd_per_hour: 0.9, quantity: 3 }
   const server = await scriptedServer(answer(200, { items: [offer, { ...offer, usd_per_hour: null }] }))
   close = server.close

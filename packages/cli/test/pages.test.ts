@@ -27,7 +27,7 @@ const cli = cliWithServer()
 interface Block {
   page: string
   line: number
-  /** Otherwise the block is a transcript, with prompts and output. */
+  /** False for a transcript with prompts and output. */
   isScript: boolean
   text: string
   /** The text after the language: nothing, or `no-run:` and a reason. */
@@ -49,7 +49,7 @@ function blocksOf(page: string): Block[] {
   try {
     text = readFileSync(join(root, page), 'utf8')
   } catch {
-    // A package without a page.
+    // Some packages have no README.md.
   }
   return Array.from(text.matchAll(/^```(sh|bash|shell|console)\b(.*)\n([\s\S]*?)^```$/gm), (match) => ({
     page,
@@ -66,7 +66,7 @@ test('a command block is run, or says why not', () => {
   expect(blocks.filter(isRun).length).toBeGreaterThan(10)
 })
 
-test('a block that is not run is still a valid script', () => {
+test('a command block that is not run is still a valid script', () => {
   const script = blocks
     .filter((block) => block.isScript && !isRun(block))
     .map(({ text }, index) => `block_${index}() {\n${text}\n:\n}`)
@@ -113,7 +113,7 @@ async function objectionTo([noun = '', ...rest]: string[]): Promise<string | und
     .find((word) => !flags.includes(word) && !['--help', '-h', '--no-wait'].includes(word))
 }
 
-/** The packages that a reader has installed. */
+/** A folder with the packages that a reader of the pages has installed. */
 const packages = join(cli.home, 'packages')
 beforeAll(async () => {
   const sdk = join(packages, 'sdk')
@@ -152,20 +152,20 @@ test.each(runPages)(
       { cwd: folder, env: { ...env, PATH: `${programs}:${path}` } },
     )
     const { code, output, errors } = await program.ended()
-    expect({ code, said: code === 0 ? '' : `${output}\n${errors}` }).toEqual({ code: 0, said: '' })
+    expect({ code, output: code === 0 ? '' : `${output}\n${errors}` }).toEqual({ code: 0, output: '' })
     expect(await cli.json('vm', 'list')).toEqual([])
     expect(await cli.json('disk', 'list')).toEqual([])
   },
   180_000,
 )
 
-test('events match the webhook reference', async () => {
+test('the recorded events match the webhook reference', async () => {
   const events: Event[] = await cli.json('events', '--limit', '500')
-  const surprising = events.filter(({ type, data }) => {
+  const unexpected = events.filter(({ type, data }) => {
     const facts = eventFacts[type as EventType]
     const hasAll = Object.keys(data).every((name) => name in facts.data)
     return facts.scope !== 'project' || !hasAll
   })
-  expect(surprising.map(({ type, data }) => [type, data])).toEqual([])
+  expect(unexpected.map(({ type, data }) => [type, data])).toEqual([])
   expect(new Set(events.map(({ type }) => type)).size).toBeGreaterThan(12)
 })

@@ -12,7 +12,7 @@ const today = () => new Date().toISOString().slice(0, 10)
 const firstDay = today()
 beforeAll(() => cli.createVm('train-7'))
 
-test('the audit log can be exported as JSON lines, and continued from a position without a gap', async () => {
+test('the audit log can be exported as JSON lines, and an export continues from a position without a gap', async () => {
   const exported = async (...words: string[]) => {
     const { stdout, code } = await cli.slipway('admin', 'audit', 'export', ...words)
     expect(code).toBe(0)
@@ -163,8 +163,7 @@ describe('with the login of an owner', () => {
     expect((await json('cost')).usd_per_hour).toBeCloseTo(0.9)
     expect((await json('cost', '--org')).usd_per_hour).toBeCloseTo(0.9)
     const used = await json('usage')
-    // Usage has only complete days, and none has passed since the VM was created, unless that was right before
-    // midnight.
+    // Usage has only complete days. No day has ended since the VM was created, unless midnight UTC has passed.
     if (today() === firstDay) expect(used).toEqual([])
     expect(await json('org', 'invoices')).toBeInstanceOf(Array)
     expect((await asOwner('usage', '--csv')).stdout).toContain('product_name')
@@ -177,11 +176,11 @@ describe('with the login of an owner', () => {
     )
   })
 
-  test('webhooks can be created, paused, changed and deleted', async () => {
+  test('webhooks can be created, paused and deleted', async () => {
     // A public address. Nothing is ever sent there, because no VM changes before the pause.
     const url = 'https://11.0.0.1/slipway'
-    const made = await asOwner('webhook', 'create', url, '--events', 'vm.*', '-o', 'json')
-    expect(JSON.parse(made.stdout).secret).toMatch(/^whsec_/)
+    const created = await asOwner('webhook', 'create', url, '--events', 'vm.*', '-o', 'json')
+    expect(JSON.parse(created.stdout).secret).toMatch(/^whsec_/)
     expect((await asOwner('webhook', 'pause', url, '-o', 'columns=state')).stdout).toBe('paused\n')
     expect((await asOwner('webhook', 'deliveries', url, '-o', 'json')).stdout).toBe('[]\n')
     expect((await asOwner('webhook', 'delete', url, '--yes')).code).toBe(0)
@@ -203,12 +202,12 @@ describe('with the login of an owner', () => {
       'json',
     ]
     const follower = startProgram(process.execPath, words, { env: base, cwd: home })
-    const made = asOwner('network', 'create', 'followed', '--cidr', '10.30.0.0/16')
+    const creation = asOwner('network', 'create', 'followed', '--cidr', '10.30.0.0/16')
     await follower.until(/"network\.created".*\n/)
     await follower.end('SIGINT')
     const types = follower.lines.map((line) => JSON.parse(line).type)
     expect(types).toContain('network.created')
-    expect((await made).code).toBe(0)
+    expect((await creation).code).toBe(0)
     await asOwner('network', 'delete', 'followed', '--yes')
   })
 
@@ -252,9 +251,9 @@ describe('with the login of an owner', () => {
     expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
     await cli.slipway('disk', 'create', 'spare', '--size', '10GiB', '--location', 'us-east1-a')
     await cli.slipway('disk', 'delete', 'spare', '--yes')
-    // Its name comes from its own events.
-    const told = /operation\.succeeded +spare .*\n.* disk\.deleted +spare /
-    await eventually(async () => told.test(await shown('events', '--limit', '6')))
+    // The name of the deleted disk comes from its events.
+    const namedEvents = /operation\.succeeded +spare .*\n.* disk\.deleted +spare /
+    await eventually(async () => namedEvents.test(await shown('events', '--limit', '6')))
   })
 
   test('the operator can create and suspend organizations and users', async () => {

@@ -9,17 +9,17 @@ const contextFile = join(cli.home, 'config/slipway/contexts.json')
 
 /** Calls the service without the CLI. */
 async function post(path: string, body: object, token?: string) {
-  const answer = await fetch(`${cli.server.api_url}/v0.1/${path}`, {
+  const response = await fetch(`${cli.server.api_url}/v0.1/${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
     body: JSON.stringify(body),
   })
-  return (await answer.json()) as Record<string, string> & { recovery_codes: string[] }
+  return (await response.json()) as Record<string, string> & { recovery_codes: string[] }
 }
 const sessions = async (token: string) => {
   const headers = { authorization: `Bearer ${token}` }
-  const answer = await fetch(`${cli.server.api_url}/v0.1/auth/sessions`, { headers })
-  return (await answer.json()) as { items: { is_current: boolean; has_second_factor: boolean }[] }
+  const response = await fetch(`${cli.server.api_url}/v0.1/auth/sessions`, { headers })
+  return (await response.json()) as { items: { is_current: boolean; has_second_factor: boolean }[] }
 }
 const logIn = (...words: string[]) => {
   const { api_url, email, password } = cli.server
@@ -29,7 +29,7 @@ const logIn = (...words: string[]) => {
 const caller = async () => JSON.parse((await cli.runAs(['whoami', '-o', 'json'])).stdout).caller
 const accessToken = () => JSON.parse(readFileSync(contextFile, 'utf8')).contexts.default.session.accessToken
 
-test('login asks for the second factor once it is set up, and accepts each code once', async () => {
+test('login requires the second factor after it has been set up, and accepts each code only once', async () => {
   const { email, password } = cli.server
   expect(await logIn()).toMatchObject({ code: 0 })
   expect(await caller()).toMatchObject({ email, has_totp: false })

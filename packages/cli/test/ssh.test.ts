@@ -9,7 +9,7 @@ import { binary } from './support/cli.ts'
 import { placeProgram } from './support/programs.ts'
 import { cliWithServer } from './support/with-server.ts'
 
-// Addresses that are not known to be simulated, because only then is a system program started.
+// VMs in us-east1-a have addresses that the CLI does not recognize as simulated, so it starts ssh and scp for them.
 const models = ['A40 48GB PCIe']
 const cli = cliWithServer(
   [
@@ -20,7 +20,7 @@ const cli = cliWithServer(
 const { home, base, publicKey, executable, slipway } = cli
 const bin = join(home, 'bin')
 
-/** Replacements for system programs, which print how they were called. */
+/** Replaces a system program with a shell script. */
 const program = (name: string, lines: string) => placeProgram(bin, name, lines)
 
 let trust: string
@@ -33,32 +33,32 @@ beforeAll(async () => {
 })
 const withPrograms = () => ({ env: { ...cli.env, PATH: `${bin}:${base.PATH}` } })
 const run = (...words: string[]) => executable(words, withPrograms())
-const said = (text: string) => text.replaceAll(/203\.0\.113\.\d+/g, 'HOST')
+const withoutAddress = (text: string) => text.replaceAll(/203\.0\.113\.\d+/g, 'HOST')
 
 test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
   const shell = await run('vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L')
   expect(shell.code).toBe(17)
-  expect(said(shell.stdout)).toBe(`ssh ${trust} -i key -p 22 -- ubuntu@HOST nvidia-smi -L\n`)
+  expect(withoutAddress(shell.stdout)).toBe(`ssh ${trust} -i key -p 22 -- ubuntu@HOST nvidia-smi -L\n`)
 })
 
 test('vm ssh forwards ports as ssh does', async () => {
   const words = ['-L', '6006:localhost:6006', '-L', '8888:localhost:8888', '-D', '1080', '-A', '-N']
   const { stdout } = await run('vm', 'ssh', 'train-7', ...words)
   const forwards = '-L 6006:localhost:6006 -L 8888:localhost:8888 -D 1080 -A -N'
-  expect(said(stdout)).toBe(`ssh ${trust} ${forwards} -p 22 -- ubuntu@HOST\n`)
+  expect(withoutAddress(stdout)).toBe(`ssh ${trust} ${forwards} -p 22 -- ubuntu@HOST\n`)
 })
 
 test('vm scp copies to and from one VM, and requires a VM', async () => {
   const there = await run('vm', 'scp', '-r', 'data', './a:b', 'train-7:/mnt/data')
-  expect(said(there.stdout)).toBe(`scp ${trust} -P 22 -r -- data ./a:b ubuntu@HOST:/mnt/data\n`)
+  expect(withoutAddress(there.stdout)).toBe(`scp ${trust} -P 22 -r -- data ./a:b ubuntu@HOST:/mnt/data\n`)
   const back = await run('vm', 'scp', 'train-7:results/model.pt', '.')
-  expect(said(back.stdout)).toBe(`scp ${trust} -P 22 -- ubuntu@HOST:results/model.pt .\n`)
+  expect(withoutAddress(back.stdout)).toBe(`scp ${trust} -P 22 -- ubuntu@HOST:results/model.pt .\n`)
   for (const paths of [['a', 'b'], ['train-7:a'], ['train-7:a', 'other:b']])
     expect((await run('vm', 'scp', ...paths)).code).toBe(2)
 })
 
 test('vm tunnel prints the address as soon as the port is forwarded, and ends with ssh', async () => {
-  // It listens on the given address, as ssh does.
+  // This replacement listens on the local address, as ssh does.
   program(
     'ssh',
     `echo "ssh $*" >&2

@@ -41,7 +41,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     remove()
   })
 
-  test('vm create asks for missing values, shows the price, the live steps and how to connect', async () => {
+  test('vm create asks for missing values, and shows the price, the live steps and how to connect', async () => {
     terminal.run('vm create')
     await terminal.see(/Which type\?[\s\S]*● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
     terminal.press('Down', 'Enter')
@@ -82,9 +82,9 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     await fresh.see(/ended with 0/)
     expect(statSync(join(newHome, '.ssh')).mode & 0o777).toBe(0o700)
     expect(statSync(join(newHome, '.ssh/id_ed25519')).mode & 0o777).toBe(0o600)
-    const made = readFileSync(join(newHome, '.ssh/id_ed25519.pub'), 'utf8').trim()
+    const createdKey = readFileSync(join(newHome, '.ssh/id_ed25519.pub'), 'utf8').trim()
     const { stdout } = await runAs(words.split(' '), { env: { ...env, HOME: newHome } })
-    expect(stdout).toContain(made)
+    expect(stdout).toContain(createdKey)
   })
 
   test('vm delete asks for confirmation; an answer of no or Ctrl-C cancels', async () => {
@@ -101,7 +101,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     )
   })
 
-  test('before the first usage day is written, usage says where to find current costs', async () => {
+  test('before the usage of the first day is recorded, usage says where to find the current cost', async () => {
     terminal.run('usage --location eu-north1-a')
     await terminal.see(/Nothing to show\.[\s\S]*For current cost, run `slipway cost`\.\nended with 0/)
   })
@@ -168,7 +168,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect(end).not.toContain('✗')
   })
 
-  test('login asks for its values and stores them', async () => {
+  test('login asks for the URL and the credentials, and stores them', async () => {
     const clean = { ...base, XDG_CONFIG_HOME: join(home, 'other') }
     const fresh = openTerminal({ folder: home, env: clean, columns: 90 })
     terminals.push(fresh)

@@ -70,7 +70,7 @@ test('a serial log is printed without control sequences, and unchanged with --ra
   expect(raw.stdout).toBe(content)
 })
 
-test('a line break of a serial log may arrive in two parts', async () => {
+test('a line break in a serial log is printed even if it arrives in two parts', async () => {
   const piece = (content: string, next_offset: number) => answer(200, { content, next_offset })
   const server = await scriptedServer(
     piece('one\r', 4),

@@ -63,7 +63,7 @@ function move(page: Page, link: string): Promise<number> {
     const path = new URL(target.href).pathname
     // Mark the title of the previous page, which stays for a moment.
     for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
-    const begun = performance.now()
+    const startedAt = performance.now()
     target.click()
     const isThere = () =>
       location.pathname === path &&
@@ -71,6 +71,6 @@ function move(page: Page, link: string): Promise<number> {
       document.querySelector('main [role=status][aria-label=Loading]') === null
     while (!isThere()) await new Promise(requestAnimationFrame)
     await new Promise(requestAnimationFrame)
-    return performance.now() - begun
+    return performance.now() - startedAt
   }, link)
 }

@@ -46,22 +46,22 @@ const ofFleet: Record<string, Opening> = {
 
 /** The dialogs that a button opens, as situations. */
 export const dialogs: Record<string, (scene: Scene) => Promise<Page>> = {
-  ...mapped(ofProject, 'dialog', async (scene, [path, button]) => {
+  ...bindScene(ofProject, 'dialog', async (scene, [path, button]) => {
     const project_id = scene.projects['with-20']!
     const [vm] = (await scene.owner.vmList({ project_id, names: 'train-7' })).items
     await visit(scene.page, `/projects/${project_id}${path.replace('VM', vm!.id)}`)
-    return opened(scene.page, button)
+    return openDialog(scene.page, button)
   }),
-  ...mapped(ofFleet, 'dialog-fleet', async (scene, [path, button]) => {
+  ...bindScene(ofFleet, 'dialog-fleet', async (scene, [path, button]) => {
     const page = await scene.signInAsOperator()
     const hosts = await scene.operator.collect('adminHostList', {})
     const host = hosts.find(({ vms }) => vms.length > 0)!
     await visit(page, `/fleet${path.replace('HOST', host.id)}`)
-    return opened(page, button)
+    return openDialog(page, button)
   }),
 }
 
-function mapped(
+function bindScene(
   openings: Record<string, Opening>,
   prefix: string,
   open: (scene: Scene, opening: Opening) => Promise<Page>,
@@ -74,7 +74,7 @@ function mapped(
   )
 }
 
-async function opened(page: Page, button: string): Promise<Page> {
+async function openDialog(page: Page, button: string): Promise<Page> {
   await page.getByRole('main').getByRole('button', { name: button, exact: true }).first().click()
   await page.getByRole('dialog').first().waitFor()
   return page

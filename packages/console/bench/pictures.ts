@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
-import { settled, visit } from '../test/support/browser-program.ts'
+import { visit, waitUntilLoaded } from '../test/support/browser-program.ts'
 import { fillProject } from './contents.ts'
 import { takeReadmePictures } from './readme-pictures.ts'
 import { startScene } from './scene.ts'
@@ -119,7 +119,7 @@ async function take(
 ): Promise<void> {
   // After sign-in the first page may still be loading.
   await page.goto(`${scene.url}/account`)
-  await settled(page)
+  await waitUntilLoaded(page)
   for (const [key, path] of Object.entries(paths)) {
     const name = nameOf(key)
     if (!isWanted(name)) continue
@@ -133,7 +133,7 @@ async function takeAll(page: Page, name: string): Promise<void> {
     await page.setViewportSize({ width: Number(width), height })
     for (const theme of themes) {
       if (!looks.test(`${width}-${theme}`)) continue
-      // The console uses its own setting, pages of the server use the color scheme of the system.
+      // The console has its own theme setting; pages of the server use the color scheme of the system.
       await page.emulateMedia({ colorScheme: theme })
       await page.evaluate((wanted) => {
         document.documentElement.dataset.theme = wanted

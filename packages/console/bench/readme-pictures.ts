@@ -8,7 +8,7 @@ import { root } from '@slipway/testing/root.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { openTerminal } from '@slipway/testing/terminal.ts'
 import type { Browser, Page } from 'playwright-core'
-import { launch, settled, visit } from '../test/support/browser-program.ts'
+import { launch, visit, waitUntilLoaded } from '../test/support/browser-program.ts'
 
 /** The limit of all pictures together, because every reader of the README downloads them. */
 const maxBytes = 300_000
@@ -96,7 +96,7 @@ async function signIn(browser: Browser, url: string, email: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
   // The first page after sign-in may still be loading.
   await page.goto(`${url}/account`)
-  await settled(page)
+  await waitUntilLoaded(page)
   return page
 }
 

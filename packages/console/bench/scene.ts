@@ -29,7 +29,7 @@ export async function startScene(counts: Record<string, number>) {
   const owner = createClient({ baseUrl: url, token })
   const { organization_id } = (await owner.projectList()).find(({ id }) => id === project_id)!
   const operator = createClient({ baseUrl: url, token: server.operator_key })
-  // growRows does not check quotas, but everything that the service creates afterwards does.
+  // growRows does not check quotas, but the service checks them when it creates more VMs afterwards.
   const items = (['vms', 'a100_gpus'] as const).map((name) => ({ name, max: 100_000 }))
   await operator.adminOrganizationQuotaSet({ organization_id }, { items })
   const database = openStore(server.dataDir)
@@ -73,7 +73,8 @@ export async function startScene(counts: Record<string, number>) {
       projectIds: [id],
       templates,
     })
-    // All new events are copies of one event. Give each the operation of its VM, because the console groups them by it.
+    // All new events are copies of one event. Give each event the operation of its VM, because the console groups
+    // events by operation.
     await server.sql(
       `UPDATE events e SET data = jsonb_set(e.data, '{operation_id}', to_jsonb(o.id))
        FROM operations o WHERE e.project_id = $1 AND o.project_id = $1 AND o.resource_id::text = e.resource_id`,

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { settled, visit } from '../test/support/browser-program.ts'
+import { visit, waitUntilLoaded } from '../test/support/browser-program.ts'
 import { dialogs } from './dialogs.ts'
 import type { Scene } from './scene.ts'
 
@@ -170,7 +170,7 @@ async function inProject(scene: Scene, path: string, project = 'with-20'): Promi
 async function asVisitor(scene: Scene, path: string): Promise<Page> {
   const page = await scene.newPage()
   await page.goto(scene.url + path)
-  await settled(page)
+  await waitUntilLoaded(page)
   return page
 }
 

@@ -13,5 +13,5 @@ import './suites/tenant/index.ts'
 import { closeShared } from './support/browser.ts'
 
 // These suites are in one file, so that they run in one worker with one service and one browser. console-pages.test.ts has
-// the others, so that the two files use both cores.
+// the other suites, so that the two files use both cores.
 afterAll(closeShared)

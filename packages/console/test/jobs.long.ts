@@ -9,16 +9,19 @@ import {
   modalOf,
   pressChord,
   result,
-  settled,
   useConsole,
   visit,
   vmRequest,
+  waitUntilLoaded,
 } from './support/browser.ts'
 import { removeVms, type Service } from './support/service.ts'
 
 afterAll(closeShared)
 
-/** Runs in the page. Counts mouse presses, and choices in lists, each of which needs another mouse press. */
+/**
+ * Runs in the page. Counts mouse presses. A choice from a list also counts: a user presses the mouse for it, but
+ * Playwright does not.
+ */
 function countClicks(): void {
   const counter = window as unknown as { clicks?: number }
   const isCounting = counter.clicks !== undefined
@@ -32,10 +35,10 @@ function countClicks(): void {
 }
 
 /**
- * The most common jobs in the console. Each starts on the project overview and has a maximum number of
- * clicks: a change that makes a job longer fails here.
+ * The most common jobs in the console. Each starts on the project overview and has a maximum number of clicks. A
+ * change to the console that makes a job need more clicks fails here.
  */
-describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
+describe.skipIf(isBrowserMissing)('the most common jobs in the console', () => {
   const scene = useConsole('Jobs', 'owner and operator')
   let page: Page
   let service: Service
@@ -159,7 +162,7 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
     await expectClicks(5)
   })
 
-  test('create an access key with the least rights: 3 clicks', async () => {
+  test('create an access key that can only read: 3 clicks', async () => {
     await goTo('Settings')
     await button('Create key').first().click()
     await dialog().getByLabel('Name').fill('ci')
@@ -254,9 +257,9 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
   test('continue after the connection was lost: 4 clicks', async () => {
     const vm = await createVm(service, 'far', 'a40.1x')
     await main().getByRole('link', { name: 'far', exact: true }).click()
-    // The page is loaded in parts. All of them must be loaded before the connection is lost.
+    // The code of the page is loaded in parts. All parts must be loaded before the connection is lost.
     await button('Stop').waitFor()
-    await settled(page)
+    await waitUntilLoaded(page)
     await service.stop()
     try {
       await page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { curlCommand, shownForProject, terraformResource } from '../src/lib/shell.ts'
+import { curlCommand, projectCommands, terraformResource } from '../src/lib/shell.ts'
 
 beforeAll(() => {
   vi.stubGlobal('location', { origin: 'https://cloud.example.com' })
@@ -12,7 +12,7 @@ afterAll(() => {
 
 test('commands read scripts from files and keys from the environment, and never contain them', () => {
   const body = { name: 'train-7', startup_script: "#!/bin/sh\nexport TOKEN='s3cret'\n" }
-  const { cli, curl, terraform } = shownForProject('p', {
+  const { cli, curl, terraform } = projectCommands('p', {
     cli: 'slipway vm create',
     path: '/vms',
     body,
@@ -35,7 +35,7 @@ test('quotes in a value do not end the argument of a command', () => {
   )
 })
 
-test('Terraform shows lists, maps and text that looks like a template as they are', () => {
+test('a Terraform block contains lists and maps, and escapes text that looks like a template', () => {
   const template = ['$', '{x}'].join('')
   const body = { sources: [{ cidr: '10.0.0.0/8' }], labels: { 'team/a': template }, size: undefined }
   expect(terraformResource('firewall_rule', body)).toBe(`resource "slipway_firewall_rule" "example" {

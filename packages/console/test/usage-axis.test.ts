@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ticksFor } from '../src/pages/usage/stack.ts'
 
-test('the axis ends at a tick that is not below and not far above the tallest bar', () => {
+test('the axis of the usage chart ends at most one step above the tallest bar', () => {
   fc.assert(
     fc.property(fc.double({ min: 1e-6, max: 1e9, noNaN: true }), (tallest) => {
       const ticks = ticksFor(tallest)
@@ -16,6 +16,6 @@ test('the axis ends at a tick that is not below and not far above the tallest ba
   )
 })
 
-test('a month without costs has an axis', () => {
+test('the axis of a month without costs ends at 1', () => {
   expect(ticksFor(0)).toEqual([0, 1])
 })

@@ -122,7 +122,7 @@ export type Suggestion = Static<typeof Suggestion>
 
 const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
-  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. The alert for a failed VM creation lasts for 24 hours, or until a VM with this name exists.'
+  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. The alert for a failed VM creation lasts for 24 hours, or until a VM with the same name exists.'
 
 const maxAlertRecipients = 10
 export const AlertRecipients = record('AlertRecipients', {

@@ -6,7 +6,10 @@ import type { Costs, Invoice, PaymentMethod, UsageItem } from './organizations.t
  */
 export interface BillingDashboard {
   organization_name: string
-  /** Empty for the whole organization. A project link can add a payment method, but cannot replace it. */
+  /**
+   * Empty for a link to the whole organization. A link to one project can add a payment method, but cannot
+   * replace an existing one.
+   */
   project_name: string
   /** The console page that contains the link. */
   console_path: string

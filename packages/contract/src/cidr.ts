@@ -15,7 +15,7 @@ const prefixLength = new RegExp(`^${prefixDigits}$`)
 
 /** Checks the format only; `parseCidr` also checks that the host bits are zero. */
 export const cidrPattern = `^${dotted}/${prefixDigits}$`
-/** Also matches a bare address and an empty string. */
+/** Like `cidrPattern`, but also matches a bare address and an empty string. */
 export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
 
 export const anywhere = '0.0.0.0/0'

@@ -190,5 +190,5 @@ export const isEventSelector = (text: string): boolean =>
   (eventTypes as readonly string[]).includes(text) ||
   (text.endsWith('.*') && eventTypes.some((type) => type.startsWith(text.slice(0, -1))))
 
-/** A type, all types of a kind such as `vm.*`, or `*`. */
+/** The format of a selector: a type, a group of types such as `vm.*`, or `*`. */
 export const eventTypesPattern = '^(\\*|[a-z_]+(\\.[a-z_]+)*(\\.\\*)?)$'

@@ -47,7 +47,7 @@ export const PaymentMethod = record('PaymentMethod', {
   state: Type.Enum([...paymentStates]),
   brand: Type.String({
     description:
-      'The brand of the card. Empty if there is no payment method; so are `last4` and `expires_month`.',
+      'The brand of the card. If there is no payment method, `brand`, `last4` and `expires_month` are empty.',
   }),
   last4: Type.String(),
   expires_month: Type.String({ description: 'The last month in which the payment method is valid.' }),
@@ -127,7 +127,7 @@ export const UsageItem = record('UsageItem', {
   resource_id: Type.Optional(
     Type.String({
       description:
-        'With `group_by=resource`: the id of the resource, or of the OS disk if it is larger than 128 GiB. Empty for days before usage was recorded per resource.',
+        'With `group_by=resource`: the id of the resource. For the billed part of an OS disk, the id of the OS disk. Empty for days before usage was recorded per resource.',
     }),
   ),
   resource_name: Type.Optional(

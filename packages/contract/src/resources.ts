@@ -133,7 +133,9 @@ const idleFields = {
       '`stop` stops the VM 600 seconds after the event `vm.idle_stopping`; `notify` only sends the event `vm.idle`.',
   }),
 }
-const ignoreSsh = Type.Boolean({ description: 'Whether open SSH sessions are ignored.' })
+const ignoreSsh = Type.Boolean({
+  description: 'Whether a VM with open SSH sessions can count as idle. The default is `false`.',
+})
 export const IdlePolicy = record('IdlePolicy', { ...idleFields, ignore_ssh: ignoreSsh })
 export type IdlePolicy = Static<typeof IdlePolicy>
 export const IdlePolicyInput = Type.Object(
@@ -185,7 +187,7 @@ export const Vm = record('Vm', {
   custom_image_id: Type.String({
     ...UuidOrEmpty,
     description:
-      'The id of the custom image that the VM was created from. It is kept when the image is deleted. Empty if the VM was created from another image.',
+      'The id of the custom image that the VM was created from. The id stays here after the image is deleted. Empty if the VM was created from another image.',
   }),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),

@@ -25,7 +25,7 @@ interface RouteEntry {
   response: TSchema
   /** Error codes in addition to those that every route can return. */
   errors?: ErrorCode[]
-  /** Rejected while the payment method is removed or declined. */
+  /** Rejected while the organization has no valid payment method. */
   costsMoney?: true
   /** A project route that works even if the organization has never had a payment method. */
   worksUnpaid?: true
@@ -33,9 +33,9 @@ interface RouteEntry {
   isDestructive?: true
   /** A POST that only computes a result. */
   changesNothing?: true
-  /** The parameter that identifies the tenant, for operator reads whose response does not contain it. */
+  /** The parameter that identifies the tenant, for operator reads whose response does not name the tenant. */
   tenantIn?: 'organization_id' | 'project_id'
-  /** A list of the fleet itself. Clients poll it, so these reads are not recorded as events. */
+  /** An operator's list that clients poll, such as the list of hosts. Its reads are not recorded as events. */
   isInventory?: true
   /** The handler opens its own transactions, and no Idempotency-Key is stored. */
   opensTransactions?: true

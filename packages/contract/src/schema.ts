@@ -80,13 +80,15 @@ export const PlainText = (limits: { minLength?: number; maxLength: number; examp
 export const DisplayName = PlainText({ minLength: 1, maxLength: 100, examples: ['Research'] })
 /** A description on one line. */
 export const Description = PlainText({ maxLength: 500, examples: ['Fine-tuning run of November'] })
+/** The limits of labels, for descriptions. */
+export const labelLimits =
+  'At most 32 labels. A key has at most 63 lower-case letters, digits, `.`, `_`, `/` and `-`, and starts and ends with a letter or digit. A value has at most 63 letters, digits, `.`, `_` and `-`.'
 export const Labels = Type.Unsafe<Record<string, string>>({
   type: 'object',
   maxProperties: maxLabels,
   propertyNames: { type: 'string', format: 'label-key', pattern: labelKeyPattern },
   additionalProperties: { type: 'string', format: 'label-value', pattern: labelValuePattern },
-  description:
-    'At most 32 labels. A key has at most 63 lower-case letters, digits, `.`, `_`, `/` and `-`, and starts and ends with a letter or digit. A value has at most 63 letters, digits, `.`, `_` and `-`.',
+  description: labelLimits,
   examples: [{ team: 'ml', stage: 'prod' }],
 })
 export type Labels = Static<typeof Labels>
@@ -143,7 +145,7 @@ export const labelQuery = {
   ),
 }
 
-/** The order of a list. A page token is valid only for the order in which it was created. */
+/** The order of a list. A page token is valid only with the order of the list that returned it. */
 export const sortQuery = {
   sort: Type.Optional(
     Type.Enum([...sorts], {

@@ -1,7 +1,9 @@
 /**
- * Parses one OpenSSH public key line and checks every byte. It also runs in browsers, so it does not use
- * Buffer. Wire format of the key data: each part is a 4-byte big-endian length followed by that many bytes.
+ * A parser for one line with an OpenSSH public key, which checks every byte. It also runs in browsers, so it
+ * does not use Buffer. In the key data, each part is a 4-byte big-endian length followed by that many bytes.
  */
+
+/** The result of parsing a key. */
 export type SshKey =
   | { ok: true; type: string; bits: number; comment: string }
   | { ok: false; problem: string }
@@ -80,7 +82,7 @@ function readRsa(parts: Parts): number {
   return modulus.bits
 }
 
-/** The data of a security token's key ends with the name of an application. */
+/** Reads the key of a security token, whose data ends with the name of an application. */
 function onToken(read: (parts: Parts) => number) {
   return (parts: Parts): number => {
     const bits = read(parts)

@@ -96,7 +96,7 @@ export type DiskState = (typeof diskStates)[number]
 /** States of custom images and snapshots. */
 export const captureStates = ['creating', 'available', 'deleting'] as const
 export type CaptureState = (typeof captureStates)[number]
-/** How consistent a copy is, depending on whether a VM could write to the disk at that moment. */
+/** How consistent a copy is. This depends on whether a VM could write to the disk while it was copied. */
 export const captureConsistencies = ['off', 'frozen', 'crash'] as const
 export type CaptureConsistency = (typeof captureConsistencies)[number]
 

@@ -32,13 +32,13 @@ const StartupScript = Type.String({
   ...script,
   format: 'startup-script',
   description:
-    'A script that runs at every boot. If its first line starts with `#!`, that program runs it; otherwise `/bin/sh` does. A script that starts with `#cloud-config` is passed to cloud-init; the image must have the tag `cloud-init`. At most 64 KiB; empty means no script.',
+    'A script that runs at every boot. If its first line starts with `#!`, the program named in that line runs it; otherwise `/bin/sh` does. A script that starts with `#cloud-config` is passed to cloud-init; the image must have the tag `cloud-init`. At most 64 KiB; empty means no script.',
 })
 const ShutdownScript = Type.String({
   ...script,
   format: 'shutdown-script',
   description:
-    'A script that runs before the VM stops. If its first line starts with `#!`, that program runs it; otherwise `/bin/sh` does. At most 64 KiB; empty means no script.',
+    'A script that runs before the VM stops. If its first line starts with `#!`, the program named in that line runs it; otherwise `/bin/sh` does. At most 64 KiB; empty means no script.',
 })
 const VmTypeName = Type.Enum(vmTypeNames, {
   examples: ['a100.1x'],
@@ -54,12 +54,20 @@ const OnExpiry = Type.Enum([...expiryActions])
 
 const ReservationSpecification = Type.Union(
   [
-    Type.Object({ id: Uuid }, closed),
-    Type.Object({ selection_strategy: Type.Enum(['lowest_cost', 'on_demand']) }, closed),
+    Type.Object({ id: Type.String({ ...Uuid, description: 'The reservation to use.' }) }, closed),
+    Type.Object(
+      {
+        selection_strategy: Type.Enum(['lowest_cost', 'on_demand'], {
+          description:
+            '`lowest_cost`: the VM uses the cheapest reservation that has enough unused GPUs, or no reservation if there is none. `on_demand`: the VM uses no reservation.',
+        }),
+      },
+      closed,
+    ),
   ],
   {
     description:
-      'Which reservation the VM uses: the reservation with this id; the cheapest reservation that has enough unused GPUs, or no reservation if there is none (`lowest_cost`, the default); or no reservation (`on_demand`).',
+      'Which reservation the VM uses: the one in `id`, or the one that `selection_strategy` chooses. The default is the strategy `lowest_cost`.',
   },
 )
 
@@ -77,7 +85,7 @@ export const vmFields = {
       maxLength: 100,
       examples: ['us-east1-a'],
       description:
-        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location. Required unless an instance template sets it.',
+        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The record of the VM shows the chosen location. Required unless an instance template sets it.',
     }),
   ),
   image: Type.Optional(
@@ -86,7 +94,7 @@ export const vmFields = {
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
       description:
-        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either this or `custom_image` is required unless an instance template sets one of them.',
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either `image` or `custom_image` is required, in the request or in its instance template.',
     }),
   ),
   custom_image: Type.Optional(
@@ -95,7 +103,7 @@ export const vmFields = {
       maxLength: 127,
       examples: ['trainer:v1'],
       description:
-        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. The VM is created in the location of the image. The default size of the OS disk is then at least the size of the image.',
+        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. `location` must be the location of the image, or `any`. The default size of the OS disk is then at least the size of the image.',
     }),
   ),
   ssh_public_key: Type.Optional(SshPublicKey),
@@ -104,7 +112,7 @@ export const vmFields = {
       maxItems: 32,
       uniqueItems: true,
       description:
-        'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. At least one key is required, in either field.',
+        'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. At least one key is required, in this field or in `ssh_public_key`.',
     }),
   ),
   startup_script: Type.Optional(StartupScript),

@@ -20,7 +20,7 @@ test.each(['', '-a', '_a', 'x'.repeat(64), 'a b', 'a.b', 'ä', 'a\n', 'a\0', ' a
   },
 )
 
-test('a resource name is valid depending on its first character and its alphabet', () => {
+test('a resource name is valid if it starts with a letter or digit and has only letters, digits, _ and -', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, maxLength: 63, unit: 'binary' }), (name) => {
       const isPlain = [...name].every((c, i) => /[A-Za-z0-9]/.test(c) || (i > 0 && '_-'.includes(c)))
@@ -29,7 +29,7 @@ test('a resource name is valid depending on its first character and its alphabet
   )
 })
 
-test('resource names have the same pattern in every schema', () => {
+test('the schema of requests and isResourceName accept the same names', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 70 }), (name) => {
       expect(fitsName(name)).toBe(isResourceName(name))

@@ -11,7 +11,7 @@ test.each([
   ['tpc', ['tcp', 'udp', 'icmp'], ['tcp']],
   ['ssd', ['persistent-ssd', 'shared-volume'], ['persistent-ssd']],
   ['al', ['all', 'api', 'worker'], ['all']],
-])('%s has a suggestion', (given, known, expected) => {
+])('a similar word is suggested for %s', (given, known, expected) => {
   expect(nearWords(given, known)).toEqual(expected)
 })
 
@@ -22,6 +22,6 @@ test.each([
   ['', ['a']],
   ['PAUSE', ['START', 'STOP', 'RESET']],
   ['--colour', flags],
-])('%s has no suggestion', (given, known) => {
+])('no word is suggested for %s', (given, known) => {
   expect(nearWords(given, known)).toEqual([])
 })

@@ -11,7 +11,7 @@ type Any = any
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const document: Any = JSON.parse(JSON.stringify(buildOpenApi({ version })))
 
-// Our own formats cannot be checked here.
+// Ajv does not know our own formats, so they are not checked here.
 const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema({ $id: 'document', ...document })
@@ -58,9 +58,9 @@ test('the OpenAPI document has every route of the table with its path, method an
     const route = routeOf(id)
     expect(document.paths[route.path]?.[route.method.toLowerCase()]?.operationId).toBe(id)
   }
-  const around = ['/healthz', '/readyz', '/metrics', '/openapi.json']
-  for (const path of around) expect(document.paths[path].get.security).toEqual([])
-  expect(operations).toHaveLength(routeIds.length + around.length)
+  const servicePaths = ['/healthz', '/readyz', '/metrics', '/openapi.json']
+  for (const path of servicePaths) expect(document.paths[path].get.security).toEqual([])
+  expect(operations).toHaveLength(routeIds.length + servicePaths.length)
 })
 
 test('the OpenAPI document declares every path parameter, and requires a credential unless the route is public', () => {
@@ -74,7 +74,7 @@ test('the OpenAPI document declares every path parameter, and requires a credent
   }
 })
 
-test('the OpenAPI document has an Idempotency-Key for every write except session routes', () => {
+test('the OpenAPI document has an Idempotency-Key for every write whose route opens no transactions itself', () => {
   for (const id of routeIds) {
     const route = routeOf(id)
     const offers = operationOf(id).parameters.some((entry: Any) => entry.$ref?.endsWith('/IdempotencyKey'))

@@ -49,7 +49,7 @@ const problemOf = (text: string) => {
 }
 
 test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BITS[i]!] as const))(
-  'an %s key of ssh-keygen is accepted, with and without a comment',
+  'an %s key from ssh-keygen is accepted, with and without a comment',
   (type, data, bits) => {
     expect(parseSshPublicKey(`${type} ${data}`)).toEqual({ ok: true, type, bits, comment: '' })
     const comment = 'some one@höst  ssh-rsa'
@@ -57,7 +57,7 @@ test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BI
   },
 )
 
-test.each(['\n', '\r\n'])('a line break at the end, %j, as in files, is ignored', (end) => {
+test.each(['\n', '\r\n'])('the line break %j at the end of a key is ignored', (end) => {
   for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
     const text = `${type} ${data} ada@laptop${end}`
     expect(parseSshPublicKey(text)).toMatchObject({ ok: true, type, comment: 'ada@laptop' })

@@ -25,6 +25,7 @@ export interface LooseInput extends CallOptions {
   body?: unknown
 }
 
+/** The data about a route in `routePaths`. */
 export interface RouteLine {
   method: string
   path: string

@@ -48,8 +48,8 @@ export class ApiError extends Error {
   readonly details: { field: string; message: string }[]
   /**
    * True if the request may have taken effect, because the service lost its database connection during the
-   * commit. The client already retries with the same idempotency key; if that fails too, call again with the
-   * same `idempotencyKey`.
+   * commit. The client has already retried with the same idempotency key. If you passed your own
+   * `idempotencyKey`, you can call again with it.
    */
   readonly isOutcomeUnknown: boolean
   /** With `conflict`: the operation in progress that must end before the call can succeed. */
@@ -62,7 +62,7 @@ export class ApiError extends Error {
   readonly queue: ApiErrorBody['queue']
   /** True if the password is correct, but the second-factor code is missing. */
   readonly needsTotp: boolean
-  /** How long to wait before a retry, if the service specified this. */
+  /** How long the service asks the client to wait before a retry. */
   readonly retryAfterMs: number | undefined
   /** The operation that failed or did not end in time. */
   readonly operation: Operation | undefined

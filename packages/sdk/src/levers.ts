@@ -56,7 +56,8 @@ export interface Levers {
 }
 
 /**
- * The compiler checks each entry against the contract, which is not imported because its schemas are large.
+ * The contract's route table is not imported, because its schemas are large. The compiler checks each entry
+ * against its types.
  */
 const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['path']}` } = {
   clockGet: 'GET /_dev/clock',
@@ -80,7 +81,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   requestList: 'GET /_dev/requests',
 }
 
-/** Longer than the 30 s for which the service waits until all work is done. */
+/** Longer than the 30 s for which the service waits at most until all work is done. */
 const timeoutMs = 60_000
 
 export function createLevers(options: ClientOptions): Levers {

@@ -1,4 +1,7 @@
-/** Keeps the data of a new service and copies it, because creating a database takes most of a start (Node only). */
+/**
+ * Keeps the data of a new service, so that later services start with a copy: creating a database takes most of the
+ * startup time (Node only).
+ */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, promises as fs, statSync } from 'node:fs'
@@ -9,8 +12,8 @@ import { promisify } from 'node:util'
 const dayMs = 24 * 60 * 60 * 1000
 
 /**
- * Returns the directory of the prepared data. It depends on the program's files, on the configuration, and on the day,
- * because a service that was stopped for a long time issues the invoices of that time when it starts.
+ * Returns the directory of the prepared data. Its name depends on the program's files, the configuration and the date.
+ * Data of an earlier day is not used, because the service would first issue the invoices of the time since then.
  */
 export function preparedDirectory(command: string[], config: string): string {
   const today = new Date().toISOString().slice(0, 10)
@@ -23,7 +26,7 @@ export function preparedDirectory(command: string[], config: string): string {
   return join(cache, 'slipway/testing', hash.digest('hex').slice(0, 20))
 }
 
-/** Keeps the data directory of a service that has been stopped, and removes what older programs have left. */
+/** Stores a copy of a stopped service's data, and removes prepared data that is older than two days. */
 export async function keepData(dataDir: string, prepared: string): Promise<void> {
   const parent = dirname(prepared)
   await fs.mkdir(parent, { recursive: true, mode: 0o700 })
@@ -33,9 +36,9 @@ export async function keepData(dataDir: string, prepared: string): Promise<void>
   }
   const partial = await fs.mkdtemp(`${prepared}-`)
   try {
-    // If the database is outside of the data directory, a copy would share it. Then the prepared directory stays empty.
+    // If the database is outside the data directory, services would share it. The prepared directory then stays empty.
     if (existsSync(join(dataDir, 'postgres/data'))) await copy(dataDir, join(partial, 'data'))
-    // Another process may have been faster; its data is as good.
+    // Fails if another process has already stored its copy, which is equally usable.
     await fs.rename(partial, prepared).catch(() => {})
   } finally {
     await fs.rm(partial, { recursive: true, force: true })
@@ -47,7 +50,7 @@ export async function copyPrepared(prepared: string, dataDir: string): Promise<v
   if (existsSync(join(prepared, 'data'))) await copy(join(prepared, 'data'), dataDir)
 }
 
-/** Files keep their owners, because a server that runs as root runs PostgreSQL as another user. */
+/** Copies a directory. Files keep their owners, because a server that runs as root runs PostgreSQL as another user. */
 async function copy(from: string, to: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', from, to])
 }

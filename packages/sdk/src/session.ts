@@ -11,7 +11,8 @@ export interface SessionTokens {
 
 export interface Session {
   /**
-   * Pass this to `createClient` as `token`. It refreshes the token shortly before it expires and after a 401.
+   * Returns the access token, after a refresh if the token expires soon or was rejected. Pass this function to
+   * `createClient` as `token`.
    */
   token(rejected?: string): Promise<string>
   tokens(): SessionTokens
@@ -30,7 +31,7 @@ export interface SessionOptions extends Omit<ClientOptions, 'token'> {
 const refreshEarlyMs = 60_000
 
 /**
- * Exchanges an e-mail and a password for a session.
+ * Exchanges an e-mail address and a password for a session.
  *
  * @example
  * ```ts

@@ -51,7 +51,7 @@ export interface LocalService {
   credentials: ServiceCredentials
   /** A client with the demo project's access key. */
   client: Client
-  /** The same client, bound to the project. */
+  /** The same client, bound to the demo project. */
   project: ProjectClient
   /** Controls the clock, the capacity and the failures of the service. */
   levers: Levers
@@ -61,7 +61,8 @@ export interface LocalService {
 
 /**
  * Starts a service on a free port with `--dev` and its own data. Its VMs boot immediately;
- * `levers.transitions.set` changes that. The first start of a day also creates the data that later starts copy.
+ * `levers.transitions.set` changes that. The first start of each day is slower, because it creates the data that later
+ * starts copy.
  *
  * @example
  * ```ts
@@ -90,7 +91,7 @@ export async function startService(options: ServiceOptions = {}): Promise<LocalS
     return { url, credentials, client, project: client.project(project_id), levers, stop }
   } catch (error) {
     await stop()
-    // The next start does not depend on the same data.
+    // The prepared data may be damaged, so the next start creates it again.
     rmSync(prepared, { recursive: true, force: true })
     throw error
   }
@@ -152,7 +153,7 @@ function serverCommand(): string[] {
   return [process.execPath, found]
 }
 
-/** Removes the settings of other services on this machine. */
+/** Returns the environment without the settings of other Slipway services. */
 const environment = (): NodeJS.ProcessEnv => ({
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('SLIPWAY_') && name !== 'DATABASE_URL'),

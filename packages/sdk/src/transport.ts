@@ -12,7 +12,7 @@ export interface ClientOptions {
   token?: TokenSource | undefined
   /** Replaces `fetch`, for tests or proxies. */
   fetch?: typeof fetch | undefined
-  /** Time limit for one attempt (default: 30 s). The wait time of a long poll is added. */
+  /** Time limit for one attempt (default: 30 s). Long polls of `wait` have their own limit. */
   timeoutMs?: number | undefined
   /** How many times a request is retried if that is safe (default: 3). */
   retries?: number | undefined
@@ -28,7 +28,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
   /** Makes a write safe to retry from another process. By default, each call creates its own key. */
   idempotencyKey?: string | undefined
-  /** For this call only. */
+  /** Replaces the client's `timeoutMs` for this call. */
   timeoutMs?: number | undefined
 }
 

@@ -20,7 +20,7 @@ export type Finished<Result> = Omit<Operation, 'result'> & { result: Result }
 
 const longPollSeconds = 20
 
-/** Waits for the operation with long polls; with a progress callback, each poll takes one second. */
+/** Waits for the operation with long polls. With a progress callback, each poll takes at most one second. */
 export async function waitForOperation<Result>(
   transport: Transport,
   projectId: string,

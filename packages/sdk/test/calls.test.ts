@@ -115,12 +115,12 @@ test('a conflict is final, unless the same request is still in progress', async 
   expect(await failureOf(blocked.client.vmDelete({ project_id, vm_id }))).toMatchObject({
     ...{ code: 'conflict', blockingOperationId: 'o-1', isOutcomeUnknown: false, details: [] },
   })
-  const underWay = await speakWith([
+  const inProgress = await speakWith([
     failure(409, 'conflict', { 'retry-after': '0' }),
     answer(200, { operation: {} }),
   ])
-  await underWay.client.vmDelete({ project_id, vm_id })
-  expect(underWay.server.requests).toHaveLength(2)
+  await inProgress.client.vmDelete({ project_id, vm_id })
+  expect(inProgress.server.requests).toHaveLength(2)
 })
 
 test('a login is sent once, without a key or a credential, even if it fails', async () => {
@@ -132,7 +132,7 @@ test('a login is sent once, without a key or a credential, even if it fails', as
   expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
 })
 
-test('the client waits for the pause that the service requests, but not for hours', async () => {
+test('the client waits for as long as the service requests, but not for hours', async () => {
   const { server, client } = await speakWith([
     failure(429, 'rate_limited', { 'retry-after': '7200' }),
     answer(200, []),
@@ -225,7 +225,7 @@ test('an aborted call ends with the reason of the signal, during the request and
   expect(busy.server.requests).toHaveLength(1)
 })
 
-test('a refused token is replaced once, and a second refusal is final', async () => {
+test('a rejected token is replaced once, and a second rejection is final', async () => {
   const asked: (string | undefined)[] = []
   const token = (rejected?: string) => {
     asked.push(rejected)

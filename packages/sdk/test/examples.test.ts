@@ -12,11 +12,11 @@ const source = join(root, 'packages/sdk/src')
 let scratch: string
 let server: InProcessServer
 
-/** Names that the examples may use without defining them. */
-const ground = `
+/** Declares the names that the examples may use without defining them. */
+const preamble = `
 import { ApiError, createClient, logIn, signWebhook, verifyWebhook } from '@slipway/sdk'
 import { startService } from '@slipway/sdk/testing'
-interface Ground { baseUrl: string; accessKey: string; project_id: string; email: string; password: string; sshPublicKey: string; log: (...words: unknown[]) => void }
+interface ExampleInput { baseUrl: string; accessKey: string; project_id: string; email: string; password: string; sshPublicKey: string; log: (...words: unknown[]) => void }
 void [ApiError, createClient, logIn, signWebhook, verifyWebhook, startService]
 `
 
@@ -44,14 +44,14 @@ const pathOf = (name: string) => join(scratch, `${name}.ts`)
 
 function write({ name, code }: Example): void {
   // An inner block, so that an example may create its own client.
-  const body = `export default async ({ baseUrl, accessKey, project_id, email, password, sshPublicKey, log }: Ground) => {
+  const body = `export default async ({ baseUrl, accessKey, project_id, email, password, sshPublicKey, log }: ExampleInput) => {
   const client = createClient({ baseUrl, token: accessKey })
   void [client, accessKey, project_id, email, password, sshPublicKey, log]
   {
 ${code}  }
 }
 `
-  writeFileSync(pathOf(name), ground + body)
+  writeFileSync(pathOf(name), preamble + body)
 }
 
 beforeAll(async () => {
@@ -66,7 +66,7 @@ afterAll(async () => {
   await server?.close()
 })
 
-test('there are examples for the client, its lists, waiting, events, errors and sessions', () => {
+test('the examples in the sources and pages are found', () => {
   expect(examples.length).toBeGreaterThanOrEqual(7)
 })
 
@@ -79,11 +79,11 @@ test('every example compiles with the compiler options of the project', () => {
   const diagnostics = paths.flatMap((path) =>
     ts.getPreEmitDiagnostics(compiled, compiled.getSourceFile(path)),
   )
-  const complaints = diagnostics.map((diagnostic) => ({
+  const problems = diagnostics.map((diagnostic) => ({
     file: diagnostic.file?.fileName,
-    says: ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n'),
+    message: ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n'),
   }))
-  expect(complaints).toEqual([])
+  expect(problems).toEqual([])
 }, 300_000)
 
 test.each(examples)('example $name runs against a server', async ({ name }) => {

@@ -55,8 +55,8 @@ afterAll(async () => {
 })
 
 /**
- * Returns the runtime's executable from its npm package for this platform. npm's wrapper would download it if it is
- * missing.
+ * Returns the runtime's executable from its npm package for this platform. The wrapper in the package would download a
+ * missing executable.
  */
 function programOf(scope: string, path: string): string | undefined {
   const folder = join(root, 'node_modules', scope)
@@ -71,7 +71,7 @@ async function runIn(command: string, args: string[], name: string) {
   return JSON.parse(output)
 }
 
-// If install scripts may run, the one of Bun moves the executable from the first path to the second.
+// Bun's install script moves the executable from the first path to the second. npm may be configured not to run it.
 const bun = programOf('@oven', 'bin/bun') ?? programOf('bun', 'bun.exe')
 const deno = programOf('@deno', 'deno')
 const isMissing = (file: string | undefined, name: string) => {
@@ -104,8 +104,8 @@ test('the client works in a browser, on a page of the service', async () => {
     )
     await page.goto(`${server.api_url}/smoke.html`)
     const input = JSON.stringify(inputOf('in-a-browser'))
-    const said = await page.evaluate<string>(`import('/smoke.js').then(({ smoke }) => smoke(${input}))`)
-    expect(JSON.parse(said)).toEqual(expected('in-a-browser'))
+    const result = await page.evaluate<string>(`import('/smoke.js').then(({ smoke }) => smoke(${input}))`)
+    expect(JSON.parse(result)).toEqual(expected('in-a-browser'))
   } finally {
     await browser.close()
   }

@@ -49,7 +49,7 @@ test('a broken event stream resumes after the last event, without loss or repeti
   expect(server.requests[1]?.headers.accept).toBe('text/event-stream')
 })
 
-test('a stream of a project without events resumes at the position where the service said it began', async () => {
+test('an event stream of a project without events resumes at the position that the service sent first', async () => {
   const server = await serve(
     answer(200, { items: [], next_page_token: '' }),
     stream('id: 41\n\n: nothing has happened yet\n\n'),
@@ -62,14 +62,14 @@ test('a stream of a project without events resumes at the position where the ser
   expect(marks).toEqual([undefined, undefined, '41'])
 })
 
-test('a stream that is refused ends with the error', async () => {
+test('an event stream that the service rejects ends with the error', async () => {
   const server = await serve(failure(403, 'permission_denied'))
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const next = client.events({ project_id }, { after: 3 }).next()
   await expect(next).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
-test('an aborted stream ends, even if nothing is ever sent', async () => {
+test('an aborted event stream ends, even if the service never sends anything', async () => {
   const controller = new AbortController()
   const server = await serve((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -103,7 +103,7 @@ test('waiting for an operation uses a long poll and returns the result', async (
   ).toEqual(['0', '20'])
 })
 
-test('waiting for an operation reports its steps on request', async () => {
+test('waiting for an operation reports its steps to a progress callback', async () => {
   const steps = answer(200, {
     items: [{ name: 'power_on', state: 'running', started_at: '', completed_at: '' }],
   })
@@ -114,11 +114,11 @@ test('waiting for an operation reports its steps on request', async () => {
     steps,
   )
   const client = createClient({ baseUrl: server.url, token: 'key' })
-  const told: string[] = []
+  const reports: string[] = []
   await client.wait({ project_id }, operation_id, {
-    onProgress: (progress) => told.push(`${progress.operation.state} ${progress.steps[0]?.name}`),
+    onProgress: (progress) => reports.push(`${progress.operation.state} ${progress.steps[0]?.name}`),
   })
-  expect(told).toEqual(['IN_PROGRESS power_on', 'SUCCEEDED power_on'])
+  expect(reports).toEqual(['IN_PROGRESS power_on', 'SUCCEEDED power_on'])
 })
 
 test('a failed operation is thrown with its own code', async () => {
@@ -145,7 +145,7 @@ const tokens = (number: number, expires_in = 3600) =>
     token_type: 'bearer',
   })
 
-test('a session is refreshed once shortly before expiry, even for concurrent calls, and reports each token pair', async () => {
+test('concurrent calls refresh a session once, shortly before it expires, and each token pair is reported', async () => {
   const server = await serve(tokens(1, 30), tokens(2))
   const stored: string[] = []
   const session = await logIn({
@@ -165,7 +165,7 @@ test('a session is refreshed once shortly before expiry, even for concurrent cal
   expect(stored).toEqual(['refresh-1', 'refresh-2'])
 })
 
-test('a session is refreshed when its current token is rejected, but not when an older one was', async () => {
+test('a session is refreshed when its current token is rejected, but not when an older token was', async () => {
   const server = await serve(tokens(2))
   const session = resumeSession(
     { baseUrl: server.url },

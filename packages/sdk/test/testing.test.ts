@@ -27,8 +27,8 @@ afterAll(() => service?.stop())
 beforeEach(() => service.levers.reset())
 
 /**
- * Temporary files of services whose end a test examines. PostgreSQL runs as another user and must be able to access
- * them.
+ * A directory for the temporary files of services, in tests that check that these files are removed. PostgreSQL runs as
+ * another user and must be able to access them.
  */
 const scratch = mkdtempSync(join(tmpdir(), 'slipway-'))
 chmodSync(scratch, 0o755)
@@ -110,7 +110,7 @@ test('hosts, VMs and payments can fail, boots can be slow, and the requests of t
   await levers.transitions.set({ mode: 'immediate' })
 })
 
-test('a mistake throws the ApiError of the main entry, before or after it is sent', async () => {
+test('an invalid lever call throws the ApiError of @slipway/sdk, whether or not it was sent', async () => {
   const { levers } = service
   expect(await codeOf(levers.vms.crash('../reset'))).toBe('invalid_argument')
   expect(await codeOf(levers.vms.crash(service.credentials.project_id))).toBe('not_found')
@@ -156,7 +156,7 @@ test('services start with copies of the same data and share nothing', async () =
   expect(await namesOf(second)).toEqual(['yours'])
 })
 
-test('a start that fails with damaged data removes it, so that the next start works', async () => {
+test('a start that fails with damaged prepared data removes the data, so that the next start works', async () => {
   const kept = join(cache, 'slipway/testing')
   for (const name of readdirSync(kept))
     rmSync(join(kept, name, 'data/postgres/data/global'), { recursive: true })
@@ -164,7 +164,7 @@ test('a start that fails with damaged data removes it, so that the next start wo
   await (await startService()).stop()
 })
 
-test('the service ends with the process that started it, even if that is killed', async () => {
+test('the service ends with the process that started it, even if this process is killed', async () => {
   const contents = `
     import { startService } from '@slipway/sdk/testing'
     console.log('ready', (await startService()).url)

@@ -10,7 +10,7 @@ const body = JSON.stringify({
   data: { note: 'ü' },
 })
 const signedBy = (key: string, sentAt = new Date()) => signWebhook(key, { id: 'msg_1', sentAt, body })
-/** Verified at a fixed time, because the tolerance is counted in seconds and the clock continues. */
+/** Verifies at a fixed time, because the tolerance is counted in seconds and the real clock continues. */
 const verifiedAfter = async (seconds: number) => {
   const sentAt = new Date('2026-11-14T23:50:00.000Z')
   const headers = await signedBy(secret, sentAt)

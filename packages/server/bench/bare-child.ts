@@ -1,6 +1,7 @@
 /**
- * The least that any service on this stack must do, in a separate process. It checks a bearer token, runs at
- * most one SELECT and sends the same bytes as the service, or it repeats the smallest durable change.
+ * Does the least that any service on this stack must do, in a separate process. For reads, it checks a bearer
+ * token, runs at most one SELECT and sends the same bytes as the service. For writes, it repeats the smallest
+ * durable change.
  */
 import fastify from 'fastify'
 import pg from 'pg'

@@ -3,7 +3,7 @@ import { atLeast, atMost, both, type Figure, isBusy, type Limit } from './figure
 import { addTenants } from './fixtures.ts'
 import { type WriteLimits, writeLimits } from './limits.ts'
 import { type Load, type LoadResult, runLoad } from './load.ts'
-import { type Cost, each, metered } from './meter.ts'
+import { type Cost, cpuEach, measureCost } from './meter.ts'
 import { locations, type RunningService } from './running-service.ts'
 
 const clients = 64
@@ -18,19 +18,19 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   const manyOrganizations = await addTenants(service.database, 'many', 8, 1)
   const oneOrganization = await addTenants(service.database, 'one', 1, 8)
   const create = { kind: 'create', url, location: locations[0], tenants: manyOrganizations } as const
-  const run = (load: Load) => metered(service, () => runLoad(load))
+  const run = (load: Load) => measureCost(service, () => runLoad(load))
 
   const seconds = effort.changeSeconds
-  // A process that has just started still compiles its code. Clients usually use one that has run for a
-  // while.
+  // The first load warms up the process, which still compiles its code. Clients usually use a process that
+  // has run for a while.
   const first = await run({ ...create, clients, seconds: seconds / 3, location: locations[1] })
   const one = await run({ ...create, clients: 1, count: effort.samples })
   const limitSeconds = Math.min(seconds, 3)
-  const ofOne = await writeLimits(service, 1, limitSeconds)
+  const singleLimits = await writeLimits(service, 1, limitSeconds)
   const limits = await writeLimits(service, limitConnections, limitSeconds)
   const many = await run({ ...create, clients, seconds })
   const shared = await run({ ...create, clients, seconds, tenants: oneOrganization, location: locations[1] })
-  const vms = [first, many, shared].flatMap(({ result }) => result.made)
+  const vms = [first, many, shared].flatMap(({ result }) => result.changedVms)
   const deleted = await run({ kind: 'delete', url, clients, count: vms.length, vms })
 
   return [
@@ -40,7 +40,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.acceptedP50,
       unit: 'ms',
       aim: atMost(one.result.acceptedP50, 4, 'ms'),
-      limits: limitsOf(one.result.acceptedP50, ofOne, one.result, msEach),
+      limits: limitsOf(one.result.acceptedP50, singleLimits, one.result, msEach),
     },
     {
       id: 'post-succeeded',
@@ -48,8 +48,8 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.p50,
       unit: 'ms',
       aim: atMost(one.result.p50, 10, 'ms'),
-      limits: limitsOf(one.result.p50, ofOne, one.result, msEach),
-      cpu: each(one.cost, one.result.count, one.result.loadCores),
+      limits: limitsOf(one.result.p50, singleLimits, one.result, msEach),
+      cpu: cpuEach(one.cost, one.result.count, one.result.loadCores),
       more: { 'p99 ms': one.result.p99, ...perChange(one) },
     },
     rate('creations', `Creations to running, ${clients} clients, 8 organizations`, many, 400, limits, 4.5),
@@ -66,7 +66,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
 
 const msEach = (perSecond: number) => 1000 / perSecond
 
-/** Returns the smallest durable changes as limits of a figure, in its unit. */
+/** Returns the rates of the smallest durable changes as limits of a figure, in the unit of the figure. */
 function limitsOf(
   value: number,
   { connections, transactions, inserts, pgbench }: WriteLimits,
@@ -86,9 +86,9 @@ function limitsOf(
   ]
 }
 
-type Ran = { result: LoadResult; cost: Cost }
+type MeasuredLoad = { result: LoadResult; cost: Cost }
 
-const perChange = ({ result: { count }, cost }: Ran) => ({
+const perChange = ({ result: { count }, cost }: MeasuredLoad) => ({
   statements: cost.statements / count,
   'round trips': cost.roundTrips / count,
   commits: cost.commits / count,
@@ -98,14 +98,14 @@ const perChange = ({ result: { count }, cost }: Ran) => ({
 function rate(
   id: string,
   what: string,
-  ran: Ran,
+  load: MeasuredLoad,
   least: number,
   limits: WriteLimits,
   mostCpuMs?: number,
 ): Figure {
-  const { perSecond, count, loadCores, p50, p99 } = ran.result
-  const cpu = each(ran.cost, count, loadCores)
-  const enough = atLeast(perSecond, least, '/s')
+  const { perSecond, count, loadCores, p50, p99 } = load.result
+  const cpu = cpuEach(load.cost, count, loadCores)
+  const rateAim = atLeast(perSecond, least, '/s')
   return {
     id,
     what,
@@ -113,10 +113,10 @@ function rate(
     unit: '/s',
     aim:
       mostCpuMs === undefined
-        ? enough
-        : both(enough, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in total')),
-    limits: limitsOf(perSecond, limits, ran.result),
+        ? rateAim
+        : both(rateAim, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in total')),
+    limits: limitsOf(perSecond, limits, load.result),
     cpu,
-    more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(ran) },
+    more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(load) },
   }
 }

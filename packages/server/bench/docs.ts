@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
-import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
+import { type Aim, type Figure, formatNumber, groups, inOrder } from './figures.ts'
 import { type GrowRun, type Machine, readResults, type ServiceRun } from './results.ts'
 
 /**
@@ -45,32 +45,32 @@ function table(head: string[], rows: string[][]): string {
 function peerTable({ figures }: ServiceRun): string {
   const all = Object.values(figures).flat()
   const times = (ours: number, [least, most]: readonly [number, number]) =>
-    `${least}–${most} (${shown(ours / most)} times)`
+    `${least}–${most} (${formatNumber(ours / most)} times)`
   return table(
     ['work', 'Slipway', 'OpenStack Nova 26, fake driver', 'Incus 6.0.4'],
     peers.flatMap(({ what, figure, nova, incus }) => {
       const ours = all.find(({ id }) => id === figure)?.value
-      return ours === undefined ? [] : [[what, shown(ours), times(ours, nova), times(ours, incus)]]
+      return ours === undefined ? [] : [[what, formatNumber(ours), times(ours, nova), times(ours, incus)]]
     }),
   )
 }
 
-function judged(aim: Aim | undefined): string {
+function verdictOf(aim: Aim | undefined): string {
   return aim ? `${aim.text}: ${aim.isMet === null ? 'unknown' : aim.isMet ? 'met' : '**missed**'}` : ''
 }
 
 function figureTables({ figures }: ServiceRun): string {
   const row = ({ what, value, unit, aim, limits = [], cpu }: Figure) => [
     what,
-    `${shown(value)} ${unit}`,
-    judged(aim),
+    `${formatNumber(value)} ${unit}`,
+    verdictOf(aim),
     limits
       .map((limit) => {
         const ratio = limit.ratio === null ? 'client-bound' : limit.ratio.toPrecision(2)
-        return `${limit.what}: ${shown(limit.value)} (${ratio})`
+        return `${limit.what}: ${formatNumber(limit.value)} (${ratio})`
       })
       .join('; '),
-    cpu ? `${shown(cpu.serverMs)} + ${shown(cpu.postgresMs)}` : '',
+    cpu ? `${formatNumber(cpu.serverMs)} + ${formatNumber(cpu.postgresMs)}` : '',
   ]
   return inOrder(figures)
     .map(([group, all]) => {
@@ -91,8 +91,8 @@ function growTable({ scale, rows, pairs, sizeGb, fillSeconds, isQuick }: GrowRun
   const description = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s${isQuick ? '; quick measurement' : ''}.`
   const body = pairs.map(({ small, grown, factor }) => [
     small.what,
-    `${shown(small.value)} ${small.unit}`,
-    `${shown(grown.value)} ${grown.unit}`,
+    `${formatNumber(small.value)} ${small.unit}`,
+    `${formatNumber(grown.value)} ${grown.unit}`,
     `${factor.toFixed(2)}${factor > 1.3 ? ' **(target 1.3)**' : ''}`,
   ])
   return `${description}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`

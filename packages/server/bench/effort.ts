@@ -14,8 +14,8 @@ export interface Effort {
   /** The number of instance groups, which are created one after another. */
   groups: number
   /**
-   * The number of creations by several processes before they are measured. A new process compiles its code
-   * during the first few thousand.
+   * The number of creations before several processes are measured. A new process compiles its code during its
+   * first few thousand creations.
    */
   firstCreations: number
   streamSeconds: number

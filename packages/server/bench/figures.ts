@@ -9,7 +9,7 @@ export const groups = {
 }
 export type Group = keyof typeof groups
 
-/** Sorted by group, independent of the order of measurement. */
+/** Returns the figures by group, in the order of `groups`. */
 export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figure[]][] =>
   (Object.keys(groups) as Group[]).flatMap((group) => (figures[group] ? [[group, figures[group]]] : []))
 
@@ -89,7 +89,7 @@ export function median(numbers: number[]): number {
   )
 }
 
-export const shown = (n: number): string =>
+export const formatNumber = (n: number): string =>
   n >= 100
     ? Math.round(n).toLocaleString('en')
     : n >= 10
@@ -104,19 +104,19 @@ const verdict = (aim: Aim | undefined): string =>
 /** Prints a line for the figure and one for each of its limits. */
 export function print(figure: Figure): void {
   const { what, value, unit, aim, limits = [], cpu, more = {} } = figure
-  console.log(`${what.padEnd(56)} ${shown(value).padStart(9)} ${unit.padEnd(2)}${verdict(aim)}`)
+  console.log(`${what.padEnd(56)} ${formatNumber(value).padStart(9)} ${unit.padEnd(2)}${verdict(aim)}`)
   const line = (text: string) => console.log(`    ${text}`)
   for (const limit of limits) {
     const ratio =
       limit.ratio === null
         ? 'no ratio: the load generator used a full core'
         : `ratio ${limit.ratio.toPrecision(2)}`
-    line(`${limit.what.padEnd(52)} ${shown(limit.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`)
+    line(`${limit.what.padEnd(52)} ${formatNumber(limit.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`)
   }
   if (cpu)
     line(
-      `CPU: server ${shown(cpu.serverMs)} ms, PostgreSQL ${shown(cpu.postgresMs)} ms each; load ${cpu.loadCores.toFixed(2)} cores`,
+      `CPU: server ${formatNumber(cpu.serverMs)} ms, PostgreSQL ${formatNumber(cpu.postgresMs)} ms each; load ${cpu.loadCores.toFixed(2)} cores`,
     )
-  const rest = Object.entries(more).map(([name, n]) => `${name} ${shown(n)}`)
+  const rest = Object.entries(more).map(([name, n]) => `${name} ${formatNumber(n)}`)
   if (rest.length > 0) line(rest.join(', '))
 }

@@ -5,7 +5,7 @@ import { createAccessKey } from '../src/accounts/credentials.ts'
 import { setUpProject } from '../src/accounts/project-setup.ts'
 import type { Database, Tx } from '../src/postgres/database.ts'
 import { setOrganizationQuotas } from '../src/store/compute/organization-quotas.ts'
-import { type Made, runLoad } from './load.ts'
+import { type ChangedVm, runLoad } from './load.ts'
 import { locations, type RunningService } from './running-service.ts'
 
 export interface Tenant {
@@ -36,25 +36,33 @@ export async function addTenants(
   return tenants
 }
 
-/** Returns the key. */
+/** Adds an access key with the role `write`, and returns its secret. */
 export async function addWriteKey(tx: Tx, projectId: string): Promise<string> {
   const scope = { projectId, organizationId: null }
   return (await createAccessKey(tx, { scope, name: 'bench', role: 'write', createdBy: null }))!.secret
 }
 
 /** Adds a project with more VMs than fit on a page. Creating them also warms up the service. */
-export async function addVms(service: RunningService): Promise<Made[]> {
+export async function addVms(service: RunningService): Promise<ChangedVm[]> {
   const tenants = await addTenants(service.database, 'reader', 1, 1)
   return createVms(service, tenants, 120)
 }
 
-export async function createVms({ main }: RunningService, tenants: Tenant[], count: number): Promise<Made[]> {
+export async function createVms(
+  { main }: RunningService,
+  tenants: Tenant[],
+  count: number,
+): Promise<ChangedVm[]> {
   const load = { kind: 'create', url: main.url, tenants, location: locations[0], clients: 8, count } as const
-  return (await runLoad(load)).made
+  return (await runLoad(load)).changedVms
 }
 
-/** Adds VMs with one operation each, copied from VMs that the service created. A subnet has room for 4,000 of them. */
-export async function addCopies(service: RunningService, templates: Made[], count: number): Promise<Made[]> {
+/** Copies VMs that the service created. Each copy has one operation. A subnet has room for 4,000 copies. */
+export async function addCopies(
+  service: RunningService,
+  templates: ChangedVm[],
+  count: number,
+): Promise<ChangedVm[]> {
   const { database } = service
   const [running, shutOff] = templates
   await stopVm(service, shutOff!)
@@ -70,14 +78,14 @@ export async function addCopies(service: RunningService, templates: Made[], coun
 }
 
 /**
- * Returns VMs of these projects, which belong to one organization, each with one of its operations and a key
- * that can read all of them.
+ * Returns VMs of these projects, each with one of its operations and a key that can read all the VMs. The
+ * projects must belong to one organization.
  */
 export async function vmsOf(
   { database }: RunningService,
   projectIds: string[],
   count: number,
-): Promise<Made[]> {
+): Promise<ChangedVm[]> {
   const { rows } = await database.query({
     text: `SELECT v.project_id AS "projectId", v.id AS "vmId",
                   (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId",
@@ -92,13 +100,12 @@ export async function vmsOf(
   return rows.map(({ organizationId: _, ...vm }) => ({ ...vm, token: key!.secret }))
 }
 
-/** Shuts a VM off. */
-export async function stopVm({ main }: RunningService, { projectId, token, vmId }: Made): Promise<void> {
+export async function stopVm({ main }: RunningService, { projectId, token, vmId }: ChangedVm): Promise<void> {
   const base = `${main.url}/v0.1/projects/${projectId}/vms`
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ action: 'STOP' })
-  const begun = await fetch(`${base}/${vmId}`, { method: 'PATCH', headers, body })
-  const { operation } = (await begun.json()) as { operation: { operation_id: string } }
+  const accepted = await fetch(`${base}/${vmId}`, { method: 'PATCH', headers, body })
+  const { operation } = (await accepted.json()) as { operation: { operation_id: string } }
   const ended = await fetch(`${base}/operations/${operation.operation_id}?wait=30`, { headers })
   const { state } = (await ended.json()) as { state: string }
   if (state !== 'SUCCEEDED') throw new Error(`stopping a VM ended with ${state}`)

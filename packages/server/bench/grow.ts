@@ -13,9 +13,9 @@ import { fullSize, growRows } from '@slipway/testing/grow-rows.ts'
 import { openEmbedded } from '../src/postgres/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
-import { type Figure, print, shown } from './figures.ts'
+import { type Figure, formatNumber, print } from './figures.ts'
 import { addTenants, addVms, createVms, stopVm, vmsOf } from './fixtures.ts'
-import type { Made } from './load.ts'
+import type { ChangedVm } from './load.ts'
 import { Memory } from './process/memory.ts'
 import { measureStarts } from './process/starts.ts'
 import { compareReads, type Vms } from './reads.ts'
@@ -40,8 +40,8 @@ const tenantName = 'grown'
 /** How long to wait until all hosts of a new fleet have reported. */
 const longestMs = 600_000
 
-const given = values.quick ? quick : { ...usual, changeSeconds: 4, streamSeconds: 5 }
-const effort: Effort = { ...given, rounds: 1, starts: 1 }
+const base = values.quick ? quick : { ...usual, changeSeconds: 4, streamSeconds: 5 }
+const effort: Effort = { ...base, rounds: 1, starts: 1 }
 /**
  * The small and the large database alternate in each round, because the machine may be half as fast a minute
  * later.
@@ -51,7 +51,7 @@ const size = Object.fromEntries(
   Object.entries(fullSize).map(([name, count]) => [name, Math.ceil(count * scale)]),
 ) as typeof fullSize
 
-/** How a database that is kept was filled. */
+/** How the database in the directory of `--store` was filled. */
 interface Filling {
   scale: number
   fillSeconds: number
@@ -75,7 +75,7 @@ await withService(new RunningService(effort.hosts), async (small) => {
       print(grown)
       const verdict = factor <= mostFactor ? 'met' : 'MISSED'
       console.log(
-        `    small database ${shown(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
+        `    small database ${formatNumber(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
       )
     }
     saveResults({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
@@ -94,8 +94,8 @@ async function withService<T>(
 }
 
 /**
- * Both are measured warm, because compilation and filling caches happen only once and do not depend on the
- * size.
+ * Measures both databases after a warm-up, because compiling code and filling caches happen only once and do
+ * not depend on the size.
  */
 async function measureInTurns(small: RunningService, grown: RunningService): Promise<Pair[]> {
   const stores = [
@@ -103,17 +103,17 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
     { service: grown, memory: new Memory(grown) },
   ]
   type Store = (typeof stores)[number]
-  const made = await addVms(small)
+  const smallVms = await addVms(small)
   await addVms(grown)
   const reads = await compareReads(
-    { service: grown, made: (await grownVms(grown, made.length)) as Vms },
-    { service: small, made: made as Vms },
+    { service: grown, vms: (await grownVms(grown, smallVms.length)) as Vms },
+    { service: small, vms: smallVms as Vms },
     { ...effort, rounds: usual.rounds },
   )
   const turns = new Map<string, [small: Figure, grown: Figure][]>()
   const measure = async (part: (store: Store) => Promise<Figure[]>, round = 0) => {
     const figures = new Map<Store, Figure[]>()
-    // Alternate which one is first.
+    // Alternate which database is measured first.
     for (const store of round % 2 === 0 ? stores : stores.toReversed()) figures.set(store, await part(store))
     const [ofSmall, ofGrown] = stores.map((store) => figures.get(store)!)
     for (const [index, figure] of ofSmall!.entries())
@@ -134,7 +134,7 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
   return [...reads.map(pairOfReads), ...[...turns.values()].map(middleOf)]
 }
 
-/** The small database was measured as the figure's limit, in alternating turns of a second. */
+/** Returns a read on both databases. The small database was measured as the limit of the figure. */
 function pairOfReads(figure: Figure): Pair {
   const { value, ratio } = figure.limits![0]!
   const grown = { ...figure, limits: [] }
@@ -155,16 +155,16 @@ async function fill(service: RunningService): Promise<Filling> {
   requireSpace()
   const counts = Object.entries(size).map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
   console.error(`  filling a database with ${counts.join(', ')}`)
-  const begun = performance.now()
+  const startedAt = performance.now()
   await fillRows(service)
-  const filling = { scale, fillSeconds: (performance.now() - begun) / 1000 }
+  const filling = { scale, fillSeconds: (performance.now() - startedAt) / 1000 }
   writeFileSync(note, JSON.stringify(filling))
   return filling
 }
 
 /**
- * The service adds the hosts and creates the VMs that the others are copied from. Then it is stopped while
- * rows are added.
+ * Starts the service, which adds the hosts and creates the VMs that all others are copied from, and stops it
+ * while rows are added.
  */
 async function fillRows(service: RunningService): Promise<void> {
   await service.start()
@@ -197,7 +197,7 @@ async function fillRows(service: RunningService): Promise<void> {
 }
 
 /** Returns VMs of one of the filled projects. Their rows are spread over the tables. */
-async function grownVms(service: RunningService, count: number): Promise<Made[]> {
+async function grownVms(service: RunningService, count: number): Promise<ChangedVm[]> {
   const { rows } = await service.database.query({
     text: `SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
            WHERE o.name = $1 ORDER BY p.id LIMIT 1`,

@@ -94,12 +94,12 @@ try {
     for (let index = next++; index < vmCount; index = next++) {
       const body = { name: `vm-${index}`, type: 'a100-80gb.1x', location, image: 'guest:latest' }
       const path = `/projects/${project_id}`
-      const begun = await call('POST', `${path}/vms`, access_key, {
+      const accepted = await call('POST', `${path}/vms`, access_key, {
         ...body,
         ssh_public_key: sshKey,
         public_ip: 'none',
       })
-      const { operation_id } = (begun as never as { operation: { operation_id: string } }).operation
+      const { operation_id } = (accepted as never as { operation: { operation_id: string } }).operation
       const ended = await call('GET', `${path}/operations/${operation_id}?wait=60`, access_key)
       if ((ended as { state?: string }).state !== 'SUCCEEDED') failures++
     }
@@ -109,7 +109,7 @@ try {
   show('creations per second, POST to running', vmCount / tookS, 'target ≥ 20')
   // On a busy machine, this is more meaningful than the rate.
   show('server CPU per creation, ms', ((cpuOf(pid) - cpuBeforeCreations) / vmCount) * 1_000, '')
-  show('creations that did not end within a minute', failures, 'those on hanging members')
+  show('creations that did not end within a minute', failures, 'expected: those on hanging members')
 
   const vpc = `/projects/${project_id}/vpc`
   const { items: networks } = (await call('GET', `${vpc}/networks`, access_key)) as never as {

@@ -1,8 +1,8 @@
 /**
  * Measures the time from `POST /vms` to a running VM, through the API of a real server process, and compares
  * it with the `incus` client, which creates the same instance, firewall rule and forward and waits for the
- * SSH banner. Guests are containers of an Incus daemon in its own network namespace. The two alternate, so
- * that other load on the machine affects both.
+ * SSH banner. Guests are containers of an Incus daemon in its own network namespace. The API and the client
+ * take turns, so that other load on the machine affects both.
  */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -57,17 +57,18 @@ async function measure(incusSocket: string): Promise<void> {
     const adoption = ['images', 'adopt', image, '--config', config, '--data-dir', dataDir]
     const { code, errors } = await startProgram(process.execPath, [serverProgram, ...adoption]).ended()
     if (code !== 0) throw new Error(`the image cannot be used: ${errors}`)
-    // This VM is kept, and with it the bridge and its firewall. Instances created by hand copy its
-    // definition.
-    const pattern = await throughApi(call, 'pattern')
+    // This VM is not deleted, so that the bridge and its firewall remain. The instances created by hand copy
+    // the definition of this VM.
+    const pattern = await createThroughApi(call, 'pattern')
     const definition = JSON.parse(await incus(['query', `/1.0/instances/vm-${pattern.id}?project=slipway`]))
     const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
     const api = async (round: number) => {
-      const { id, ms } = await throughApi(call, `round-${round}`)
+      const { id, ms } = await createThroughApi(call, `round-${round}`)
       byApiMs.push(ms)
-      await succeeded(call, await call('DELETE', `/vms/${id}`))
+      await waitForSuccess(call, await call('DELETE', `/vms/${id}`))
     }
-    const hand = async (round: number) => byHandMs.push(await byHand(incus, definition, `hand-${round}`))
+    const hand = async (round: number) =>
+      byHandMs.push(await createByHand(incus, definition, `hand-${round}`))
     for (let round = 1; round <= rounds; round++) {
       for (const one of round % 2 === 0 ? [hand, api] : [api, hand]) await one(round)
       const [apiMs, handMs] = [byApiMs.at(-1)!, byHandMs.at(-1)!].map(Math.round)
@@ -113,9 +114,9 @@ function caller(base: string, key: string): Call {
   }
 }
 
-async function throughApi(call: Call, name: string): Promise<{ id: string; ms: number }> {
+async function createThroughApi(call: Call, name: string): Promise<{ id: string; ms: number }> {
   const startedAt = performance.now()
-  const id = await succeeded(
+  const id = await waitForSuccess(
     call,
     await call('POST', '/vms', {
       ...{ name, type: 'a100-80gb.1x', location: 'local-a', image, ssh_public_key: sshKey },
@@ -125,7 +126,7 @@ async function throughApi(call: Call, name: string): Promise<{ id: string; ms: n
 }
 
 /** Waits for the operation as a client does, and returns the id of its VM. */
-async function succeeded(call: Call, response: ResponseBody): Promise<string> {
+async function waitForSuccess(call: Call, response: ResponseBody): Promise<string> {
   const { operation_id, metadata } = response.operation as { operation_id: string; metadata: { id: string } }
   for (;;) {
     const operation = await call('GET', `/operations/${operation_id}?wait=60`)
@@ -141,7 +142,7 @@ interface Definition {
 
 type Incus = (commandLine: string[], input?: string) => Promise<string>
 
-async function byHand(incus: Incus, pattern: Definition, name: string): Promise<number> {
+async function createByHand(incus: Incus, pattern: Definition, name: string): Promise<number> {
   const bridge = pattern.devices.eth0!.network!
   const config = Object.entries(pattern.config).filter(([key]) => !/^(volatile|user|image)\./.test(key))
   const eth0 = { ...pattern.devices.eth0!, hwaddr: '52:54:00:ba:0d:01', 'ipv4.address': handPrivate }

@@ -13,7 +13,7 @@ export type BareTask =
       token: string
       vmIds: string[]
       projectId: string
-      /** The responses to send, by the name of a path. */
+      /** The responses to send, by the name in the path. */
       responses: Record<string, RecordedResponse>
     }
   | { kind: 'transactions' | 'inserts'; databaseUrl: string; connections: number; seconds: number }
@@ -31,8 +31,8 @@ export interface BareRoutes {
 }
 
 /**
- * `/{name}/{bare,row,json,page}` sends the response of that name after no SELECT, or after a SELECT of a row,
- * of JSON text, or of 100 rows.
+ * Starts a process whose routes `/{name}/{bare,row,json,page}` send the response of that name: `bare` without
+ * a SELECT, the others after a SELECT of one row, of JSON text or of 100 rows.
  */
 export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'>): Promise<BareRoutes> {
   return new Promise((resolve, reject) => {

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { endedChildrenCpuMs } from './cpu.ts'
 import type { Tenant } from './fixtures.ts'
 
-/** A VM that a load created, and the operation of its last change. */
-export interface Made extends Tenant {
+/** A VM that a load created or deleted, and the operation that did it. */
+export interface ChangedVm extends Tenant {
   vmId: string
   operationId: string
 }
@@ -24,7 +24,7 @@ interface Shape {
 export type Load = Shape &
   (
     | { kind: 'create'; tenants: Tenant[]; location: string }
-    | { kind: 'delete'; vms: Made[] }
+    | { kind: 'delete'; vms: ChangedVm[] }
     | { kind: 'get'; paths: string[]; token: string }
   )
 
@@ -37,12 +37,12 @@ export interface LoadResult {
   /** The time until a change was accepted. */
   acceptedP50: number
   loadCores: number
-  made: Made[]
+  changedVms: ChangedVm[]
 }
 
 /** Deletes the VMs that loads have created. */
-export async function deleteMade(url: string, results: Pick<LoadResult, 'made'>[]): Promise<void> {
-  const vms = results.flatMap(({ made }) => made)
+export async function deleteVms(url: string, results: Pick<LoadResult, 'changedVms'>[]): Promise<void> {
+  const vms = results.flatMap(({ changedVms }) => changedVms)
   await runLoad({ kind: 'delete', url, clients: 32, count: vms.length, vms })
 }
 
@@ -71,7 +71,7 @@ export interface Reading {
   seconds: number
 }
 
-export type ReadResult = Omit<LoadResult, 'acceptedP50' | 'made'>
+export type ReadResult = Omit<LoadResult, 'acceptedP50' | 'changedVms'>
 
 /** `wrk`, which is written in C, needs a fraction of a core where a Node client needs a whole one. */
 export const hasWrk = spawnSync('wrk', ['-v']).error === undefined
@@ -79,13 +79,14 @@ export const hasWrk = spawnSync('wrk', ['-v']).error === undefined
 export const readerName = hasWrk ? 'wrk' : 'a Node client (install wrk for a client that uses less CPU)'
 
 /** Repeats a GET over this number of connections. */
-export const read = (reading: Reading): Promise<ReadResult> => (hasWrk ? byWrk(reading) : byNode(reading))
+export const read = (reading: Reading): Promise<ReadResult> =>
+  hasWrk ? readWithWrk(reading) : readWithNode(reading)
 
-const byNode = ({ connections, ...reading }: Reading) =>
+const readWithNode = ({ connections, ...reading }: Reading) =>
   runLoad({ kind: 'get', clients: connections, ...reading })
 
-function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<ReadResult> {
-  const script = atRandom(paths)
+function readWithWrk({ url, paths, token, connections, seconds }: Reading): Promise<ReadResult> {
+  const script = writeRandomPathScript(paths)
   const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script.file]
   const cpuBefore = endedChildrenCpuMs()
   return new Promise((resolve, reject) => {
@@ -115,15 +116,15 @@ function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<Re
   })
 }
 
-/** Writes a script that makes wrk request the paths at random. The requests are built only once. */
-function atRandom(paths: string[]): { file: string; remove: () => void } {
+/** Writes a script that makes wrk request the paths at random. It builds each request only once. */
+function writeRandomPathScript(paths: string[]): { file: string; remove: () => void } {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-wrk-'))
   const file = join(dir, 'paths.lua')
   const list = paths.map((path) => JSON.stringify(path)).join(', ')
   const lua = [
-    `local paths, made = { ${list} }, {}`,
-    'init = function() for i, path in ipairs(paths) do made[i] = wrk.format("GET", path) end end',
-    'request = function() return made[math.random(#made)] end',
+    `local paths, requests = { ${list} }, {}`,
+    'init = function() for i, path in ipairs(paths) do requests[i] = wrk.format("GET", path) end end',
+    'request = function() return requests[math.random(#requests)] end',
   ]
   writeFileSync(file, lua.join('\n'))
   return { file, remove: () => rmSync(dir, { recursive: true }) }

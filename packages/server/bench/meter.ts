@@ -13,13 +13,13 @@ export interface Cost {
 }
 
 /** Runs the work and measures what the server processes and PostgreSQL spent on it. */
-export async function metered<T>(
+export async function measureCost<T>(
   service: RunningService,
   work: () => Promise<T>,
   pids = [service.main.pid],
 ): Promise<{ result: T; cost: Cost }> {
   const readCounters = async (): Promise<Cost> => ({
-    ...(await counted(service)),
+    ...(await readServiceCounters(service)),
     serverMs: pids.reduce((sum, pid) => sum + cpuMs(pid), 0),
     postgresMs: familyCpuMs(service.postmaster),
   })
@@ -31,14 +31,14 @@ export async function metered<T>(
   return { result, cost }
 }
 
-/** Returns the cost of each of `count` changes. */
-export const each = ({ serverMs, postgresMs }: Cost, count: number, loadCores: number): Cpu => ({
+/** Returns the CPU time of each of `count` changes. */
+export const cpuEach = ({ serverMs, postgresMs }: Cost, count: number, loadCores: number): Cpu => ({
   serverMs: serverMs / count,
   postgresMs: postgresMs / count,
   loadCores,
 })
 
-async function counted({ main, database }: RunningService) {
+async function readServiceCounters({ main, database }: RunningService) {
   const metrics = await (await fetch(`${main.url}/metrics`)).text()
   const total = (what: string) =>
     Number(new RegExp(`^slipway_database_${what}_total (\\S+)`, 'm').exec(metrics)![1])

@@ -3,8 +3,8 @@ import type { Effort } from './effort.ts'
 import { type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
 import { addTenants, type Tenant } from './fixtures.ts'
 import { startBareRoutes } from './limits.ts'
-import { deleteMade, type LoadResult, type Made, read, runLoad } from './load.ts'
-import { each, metered } from './meter.ts'
+import { type ChangedVm, deleteVms, type LoadResult, read, runLoad } from './load.ts'
+import { cpuEach, measureCost } from './meter.ts'
 import { recordResponse, type Vms } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
 
@@ -14,25 +14,21 @@ const counts = [1, 2, 4]
 
 /**
  * Measures GETs and creations with one, two and four API processes on the same database. GETs come first,
- * because after creations PostgreSQL and the hosts have more work for a while. While creations are measured,
- * all processes run, and one, two or four of them get requests, in turns, after a warm-up.
+ * because PostgreSQL and the hosts stay busy for a while after creations. While creations are measured, all
+ * four processes run, and one, two or four of them in turn get requests, after a warm-up.
  */
-export async function measureProcesses(
-  service: RunningService,
-  made: Vms,
-  effort: Effort,
-): Promise<Figure[]> {
+export async function measureProcesses(service: RunningService, vms: Vms, effort: Effort): Promise<Figure[]> {
   const tenants = await addTenants(service.database, 'processes', 8, 1)
   const servers: ServerProcess[] = [service.main]
   const reads = new Map<number, Measured>()
   const bare = new Map<number, Measured>()
   for (const count of counts) {
     while (servers.length < count) servers.push(await service.startProcess('api'))
-    reads.set(count, await readFrom(service, servers, made.map(pathOf), made[0].token, effort))
-    bare.set(count, await readBare(service, count, made, effort))
+    reads.set(count, await readFrom(service, servers, vms.map(pathOf), vms[0].token, effort))
+    bare.set(count, await readBare(service, count, vms, effort))
   }
   const first = await create(servers, { tenants, location: locations[0], count: effort.firstCreations })
-  await deleteMade(service.main.url, first)
+  await deleteVms(service.main.url, first)
   const creations = new Map<number, Measured[]>(counts.map((count) => [count, []]))
   for (let round = 0; round < Math.max(1, effort.rounds); round++)
     for (let turn = 0; turn < counts.length; turn++) {
@@ -63,8 +59,8 @@ export async function measureProcesses(
 }
 
 /**
- * Compares with one process. More processes may not help if no core is free for them, but they must not make
- * the service slower.
+ * Compares a measurement with that of one process. More processes may not help if no core is free for them,
+ * but they must not make the service slower.
  */
 function comparedWithOne(measured: Measured, alone: Measured): Measured {
   if (measured === alone) return measured
@@ -84,26 +80,21 @@ const withLimit = (measured: Measured, what: string, { value, cpu }: Measured): 
   ],
 })
 
-const pathOf = ({ projectId, vmId }: Made) => `/v0.1/projects/${projectId}/vms/${vmId}`
+const pathOf = ({ projectId, vmId }: ChangedVm) => `/v0.1/projects/${projectId}/vms/${vmId}`
 
 /**
- * Measures the same number of processes that only send the same bytes. With more processes than cores, the
- * rate drops for any service.
+ * Measures the same number of processes that only send the same bytes, because any service becomes slower
+ * with more processes than cores.
  */
-async function readBare(
-  service: RunningService,
-  count: number,
-  made: Vms,
-  effort: Effort,
-): Promise<Measured> {
+async function readBare(service: RunningService, count: number, vms: Vms, effort: Effort): Promise<Measured> {
   const { databaseUrl } = service
-  const vmIds = made.map(({ vmId }) => vmId)
-  const responses = { vm: await recordResponse(service, pathOf(made[0]), made[0].token) }
+  const vmIds = vms.map(({ vmId }) => vmId)
+  const responses = { vm: await recordResponse(service, pathOf(vms[0]), vms[0].token) }
   const servers = await Promise.all(
-    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, responses, vmIds, ...made[0] })),
+    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, responses, vmIds, ...vms[0] })),
   )
   try {
-    return await readFrom(service, servers, ['/vm/bare'], made[0].token, effort)
+    return await readFrom(service, servers, ['/vm/bare'], vms[0].token, effort)
   } finally {
     for (const server of servers) server.stop()
   }
@@ -127,16 +118,16 @@ async function readFrom(
   const rounds: Measured[] = []
   for (let round = 0; round < Math.max(1, effort.rounds); round++) {
     const pids = servers.map(({ pid }) => pid)
-    const { result, cost } = await metered(
+    const { result, cost } = await measureCost(
       service,
       () => Promise.all(servers.map(readOne(effort.readSeconds))),
       pids,
     )
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)
-    // The CPU time of a child process includes that of children that ended earlier, so the largest value
-    // covers all of them.
+    // If the readers are child processes, each value includes the CPU time of readers that ended earlier, so
+    // the largest value covers all of them.
     const loadCores = Math.max(...result.map((one) => one.loadCores))
-    rounds.push({ value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), loadCores) })
+    rounds.push({ value: sum('perSecond'), unit: '/s', cpu: cpuEach(cost, sum('count'), loadCores) })
   }
   return middleOf(rounds)
 }
@@ -155,8 +146,8 @@ const create = (servers: ServerProcess[], how: Creating): Promise<LoadResult[]> 
   )
 
 /**
- * All processes run, and `count` of them get requests. The others only receive signals, and their CPU time is
- * included.
+ * Measures creations while all processes run and `count` of them get requests. The CPU time of the others,
+ * which only receive signals, is included.
  */
 async function createAt(
   service: RunningService,
@@ -165,9 +156,9 @@ async function createAt(
   creating: Creating,
 ): Promise<Measured> {
   const pids = servers.map(({ pid }) => pid)
-  const { result, cost } = await metered(service, () => create(servers.slice(0, count), creating), pids)
-  await deleteMade(service.main.url, result)
+  const { result, cost } = await measureCost(service, () => create(servers.slice(0, count), creating), pids)
+  await deleteVms(service.main.url, result)
   const sum = (name: 'count' | 'perSecond' | 'loadCores') =>
     result.reduce((total, one) => total + one[name], 0)
-  return { value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), sum('loadCores')) }
+  return { value: sum('perSecond'), unit: '/s', cpu: cpuEach(cost, sum('count'), sum('loadCores')) }
 }

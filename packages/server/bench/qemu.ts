@@ -1,7 +1,7 @@
 /**
  * Measures the time from `POST /vms` to the guest's SSH banner at the VM's `ssh_destination`, through the API
  * of a real server process, and compares it with the same QEMU command started by hand with the same image.
- * The two alternate, so that other load on the machine affects both.
+ * The API and the command take turns, so that other load on the machine affects both.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -31,15 +31,18 @@ try {
   const call = caller(`${api_url}/v0.1/projects/${project_id}`, access_key!)
   const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
   // Warms the page cache, starts the forwarder and provides the command. This run does not count.
-  let { commandLine } = await throughApi(call, 'warm-up')
+  let { commandLine } = await createThroughApi(call, 'warm-up')
   const measureApi = async (name: string) => {
-    const measured = await throughApi(call, name)
+    const measured = await createThroughApi(call, name)
     // The command must match the saved seed, because the guest finds its interfaces by their MAC addresses.
     commandLine = measured.commandLine
     byApiMs.push(measured.ms)
   }
   for (let round = 1; round <= rounds; round++) {
-    const measure = [() => measureApi(`round-${round}`), async () => byHandMs.push(await byHand(commandLine))]
+    const measure = [
+      () => measureApi(`round-${round}`),
+      async () => byHandMs.push(await startByHand(commandLine)),
+    ]
     for (const one of round % 2 === 0 ? measure.reverse() : measure) await one()
     const [apiMs, handMs] = [byApiMs.at(-1)!, byHandMs.at(-1)!].map(Math.round)
     console.error(`  round ${round}: ${apiMs} ms through the API, ${handMs} ms by hand`)
@@ -86,9 +89,9 @@ function caller(base: string, key: string): Call {
   }
 }
 
-async function throughApi(call: Call, name: string) {
+async function createThroughApi(call: Call, name: string) {
   const startedAt = performance.now()
-  const vmId = await succeeded(
+  const vmId = await waitForSuccess(
     call,
     await call('POST', '/vms', {
       ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
@@ -103,12 +106,12 @@ async function throughApi(call: Call, name: string) {
   const pid = readFileSync(join(vmsDir, vmId, 'qemu.pid'), 'utf8').trim()
   const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
   cpSync(join(vmsDir, vmId, 'seed.iso'), join(byHandDir, 'seed.iso'), { recursive: true })
-  await succeeded(call, await call('DELETE', `/vms/${vmId}`))
+  await waitForSuccess(call, await call('DELETE', `/vms/${vmId}`))
   return { ms, commandLine }
 }
 
 /** Waits for the operation as a client does, and returns the id of its VM. */
-async function succeeded(call: Call, response: ResponseBody): Promise<string> {
+async function waitForSuccess(call: Call, response: ResponseBody): Promise<string> {
   const { operation_id, metadata } = response.operation as { operation_id: string; metadata: { id: string } }
   for (;;) {
     const operation = await call('GET', `/operations/${operation_id}?wait=60`)
@@ -118,9 +121,10 @@ async function succeeded(call: Call, response: ResponseBody): Promise<string> {
 }
 
 /**
- * Uses the engine's arguments and a new disk. Only the forward is added, because the engine adds it later.
+ * Starts QEMU with the engine's arguments, new disks and a forward to the SSH port. The engine adds that
+ * forward only after the start, so its arguments do not contain it.
  */
-async function byHand(commandLine: string[]): Promise<number> {
+async function startByHand(commandLine: string[]): Promise<number> {
   const images = join(dataDir, 'qemu/images')
   const mini = readdirSync(images).find((name) => existsSync(join(images, name, 'os.qcow2')))!
   const base = join(images, mini, 'os.qcow2')
@@ -130,12 +134,12 @@ async function byHand(commandLine: string[]): Promise<number> {
       : argument,
   )
   const startedAt = performance.now()
-  await finished(
+  await runToEnd(
     'qemu-img',
     ['create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', 'os.qcow2'],
     byHandDir,
   )
-  await finished('qemu-img', ['create', '-q', '-f', 'qcow2', 'scratch.qcow2', '960G'], byHandDir)
+  await runToEnd('qemu-img', ['create', '-q', '-f', 'qcow2', 'scratch.qcow2', '960G'], byHandDir)
   const qemu = spawn(command!, args, { cwd: byHandDir, stdio: ['ignore', 'ignore', 'inherit'] })
   const ended = new Promise<never>((_, reject) => {
     qemu.once('exit', () => reject(new Error('QEMU ended early')))
@@ -173,7 +177,7 @@ async function waitForBanner(host: string, port: number): Promise<void> {
   }
 }
 
-function finished(command: string, args: string[], cwd: string): Promise<unknown> {
+function runToEnd(command: string, args: string[], cwd: string): Promise<unknown> {
   return new Promise((resolve) => spawn(command, args, { cwd, stdio: 'ignore' }).once('exit', resolve))
 }
 

@@ -2,7 +2,7 @@ import { cpuMs, familyCpuMs } from './cpu.ts'
 import type { Effort } from './effort.ts'
 import { atLeast, atMost, both, type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
 import { type BareRoutes, type RecordedResponse, startBareRoutes } from './limits.ts'
-import { type Made, type Reading, read } from './load.ts'
+import { type ChangedVm, type Reading, read } from './load.ts'
 import type { RunningService } from './running-service.ts'
 
 /** A URL to read from, and the process that responds. */
@@ -15,7 +15,7 @@ interface Target {
   postmaster: number
 }
 
-export type Vms = [Made, ...Made[]]
+export type Vms = [ChangedVm, ...ChangedVm[]]
 
 interface Measured {
   perSecond: number
@@ -27,13 +27,13 @@ interface Measured {
 }
 
 /** Returns the paths to read: single records at random, one VM repeatedly, a page, and availabilities. */
-function pathsOf(made: Vms) {
-  const baseOf = ({ projectId }: Made) => `/v0.1/projects/${projectId}`
-  const [first] = made
+function pathsOf(vms: Vms) {
+  const baseOf = ({ projectId }: ChangedVm) => `/v0.1/projects/${projectId}`
+  const [first] = vms
   return {
-    vm: made.map((each) => `${baseOf(each)}/vms/${each.vmId}`),
+    vm: vms.map((each) => `${baseOf(each)}/vms/${each.vmId}`),
     polling: [`${baseOf(first)}/vms/${first.vmId}`],
-    operation: made.map((each) => `${baseOf(each)}/vms/operations/${each.operationId}`),
+    operation: vms.map((each) => `${baseOf(each)}/vms/operations/${each.operationId}`),
     list: [`${baseOf(first)}/vms?limit=100`],
     availabilities: [`${baseOf(first)}/availabilities`],
   }
@@ -48,22 +48,22 @@ const labels: Record<Name, string> = {
   availabilities: 'Availabilities',
 }
 
-function ownTarget({ main, postmaster }: RunningService, made: Vms, name: Name, what: string): Target {
+function ownTarget({ main, postmaster }: RunningService, vms: Vms, name: Name, what: string): Target {
   const { url, pid } = main
-  return { what, url, paths: pathsOf(made)[name], token: made[0].token, pid, postmaster }
+  return { what, url, paths: pathsOf(vms)[name], token: vms[0].token, pid, postmaster }
 }
 
 /** Measures each read and compares it with bare routes that send the same bytes. */
-export async function measureReads(service: RunningService, made: Vms, effort: Effort): Promise<Figure[]> {
-  const [{ projectId, token }] = made
+export async function measureReads(service: RunningService, vms: Vms, effort: Effort): Promise<Figure[]> {
+  const [{ projectId, token }] = vms
   const responses: Record<string, RecordedResponse> = {}
-  for (const [name, [path]] of Object.entries(pathsOf(made)))
+  for (const [name, [path]] of Object.entries(pathsOf(vms)))
     responses[name] = await recordResponse(service, path!, token)
   const { databaseUrl } = service
-  const vmIds = made.map(({ vmId }) => vmId)
+  const vmIds = vms.map(({ vmId }) => vmId)
   const bare = await startBareRoutes({ databaseUrl, token, vmIds, projectId, responses })
   const compare = (name: Name, connections: number, kinds: BareKind[]) => {
-    const own = ownTarget(service, made, name, plural(labels[name], connections))
+    const own = ownTarget(service, vms, name, plural(labels[name], connections))
     return compareWith([own, ...kinds.map((kind) => bareTarget(bare, own, name, kind))], connections, effort)
   }
   try {
@@ -93,16 +93,16 @@ export async function measureReads(service: RunningService, made: Vms, effort: E
 }
 
 /** A service and the VMs to read from it. */
-export interface Read {
+export interface ReadSource {
   service: RunningService
-  made: Vms
+  vms: Vms
 }
 
 /** Measures the reads of one service, with those of another one as their limits. */
-export async function compareReads(own: Read, other: Read, effort: Effort): Promise<Figure[]> {
+export async function compareReads(own: ReadSource, other: ReadSource, effort: Effort): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const name of Object.keys(labels) as Name[]) {
-    const target = ({ service, made }: Read) => ownTarget(service, made, name, plural(labels[name], 16))
+    const target = ({ service, vms }: ReadSource) => ownTarget(service, vms, name, plural(labels[name], 16))
     const figure = await compareWith([target(own), target(other)], 16, effort)
     figures.push({ ...figure, id: name })
   }
@@ -146,7 +146,7 @@ const bareTarget = ({ url, pid }: BareRoutes, own: Target, name: Name, kind: Bar
 
 /** The first target is the service; the others are its limits. */
 async function compareWith(targets: Target[], connections: number, effort: Effort): Promise<Figure> {
-  const [own, ...others] = await inTurns(targets, connections, effort)
+  const [own, ...others] = await measureInTurns(targets, connections, effort)
   const middle = (rounds: Measured[], name: keyof Measured) => median(rounds.map((round) => round[name]))
   const isBound = (rounds: Measured[]) => isBusy(middle(rounds, 'loadCores'))
   const value = middle(own!, 'perSecond')
@@ -184,7 +184,7 @@ const turnSeconds = 1
  * Returns the rounds of each target. Short rounds alternate, so that other load on the machine affects all
  * targets equally.
  */
-async function inTurns(targets: Target[], connections: number, effort: Effort): Promise<Measured[][]> {
+async function measureInTurns(targets: Target[], connections: number, effort: Effort): Promise<Measured[][]> {
   const rounds = targets.map((): Measured[] => [])
   const count = (effort.rounds * effort.readSeconds) / turnSeconds
   for (let round = 0; round <= count; round++)
@@ -192,13 +192,13 @@ async function inTurns(targets: Target[], connections: number, effort: Effort): 
       // The first round is a warm-up, because compiling hot code takes thousands of requests.
       const isWarmUp = round === 0 && count > 0
       const load = isWarmUp ? { connections: 16, seconds: 3 } : { connections, seconds: turnSeconds }
-      const measured = await once({ ...target, ...load }, target)
+      const measured = await measureOnce({ ...target, ...load }, target)
       if (!isWarmUp) rounds[index]!.push(measured)
     }
   return rounds
 }
 
-async function once(reading: Reading, { pid, postmaster }: Target): Promise<Measured> {
+async function measureOnce(reading: Reading, { pid, postmaster }: Target): Promise<Measured> {
   const [server, postgres] = [cpuMs(pid), familyCpuMs(postmaster)]
   const { count, perSecond, p50, p99, loadCores } = await read(reading)
   const serverMs = (cpuMs(pid) - server) / count

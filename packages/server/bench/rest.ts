@@ -13,7 +13,7 @@ const fewHosts = 10
 const manyHosts = Number(process.env.BENCH_HOSTS ?? 5_000)
 const restMs = Number(process.env.BENCH_REST_S ?? 120) * 1_000
 const longestMs = 600_000
-/** How long to wait after the start and the changes until only periodic work is left. */
+/** How long to wait after VMs were added, until the service does only periodic work. */
 const settleMs = 30_000
 
 interface Cores {

@@ -31,7 +31,7 @@ const unlimited = [
     'unknown_bearers_per_second',
   ],
 ].map((key) => (key.startsWith('[') ? key : `${key} = 1000000`))
-/** The first line of this script contains the Node flags of the service. */
+/** Runs as a program, because the first line of this script contains the Node flags of the service. */
 const command = [join(root, 'packages/server/bin/slipway-server.js')]
 
 /** One server process. It logs like `npm start`, but to a file. */
@@ -90,7 +90,7 @@ export class RunningService {
     return credentialsOf(this.dataDir)
   }
 
-  /** The URL for a superuser, who can read everything. */
+  /** The URL with which a superuser connects, who can read everything. */
   get databaseUrl(): string {
     return databaseUrlOf(this.dataDir)
   }
@@ -111,7 +111,7 @@ export class RunningService {
   }
 
   async #begin(program: string, args: string[], logFile: string): Promise<ServerProcess> {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const log = openSync(logFile, 'w')
     const child = spawn(program, args, { stdio: ['ignore', log, log] })
     closeSync(log)
@@ -121,7 +121,7 @@ export class RunningService {
       if (hasEnded(child)) throw new Error(`the server ended early: ${output()}`)
       await delay(pollMs)
     }
-    const readyMs = performance.now() - begun
+    const readyMs = performance.now() - startedAt
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())![0]
     return { pid: child.pid!, url, readyMs, stop: () => this.#end(child) }
   }
@@ -134,7 +134,7 @@ export class RunningService {
     await exit
   }
 
-  /** Stops all its processes, even after a failure. */
+  /** Stops the servers and PostgreSQL, even after a failure. */
   async close(): Promise<void> {
     await this.database?.close()
     const home = homeOf(this.dataDir)

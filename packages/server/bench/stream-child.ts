@@ -28,10 +28,10 @@ process.once('message', async (task: StreamTask) => {
   const database = new Database({ url: databaseUrl, poolSize: 4, signals })
   const committed = new Map<string, number>()
   const cpu = process.cpuUsage()
-  const begun = performance.now()
+  const startedAt = performance.now()
   const writes: Promise<void>[] = []
   for (let sent = 0; sent < perSecond * seconds; sent += eventsPerTransaction) {
-    await delay(Math.max(0, begun + (sent / perSecond) * 1000 - performance.now()))
+    await delay(Math.max(0, startedAt + (sent / perSecond) * 1000 - performance.now()))
     const writers = Array.from(
       { length: eventsPerTransaction },
       (_, n) => tenants[(sent + n) % tenants.length]!,
@@ -39,12 +39,12 @@ process.once('message', async (task: StreamTask) => {
     writes.push(writeEvents(database, writers, committed))
   }
   await Promise.all(writes)
-  const tookMs = performance.now() - begun
+  const tookMs = performance.now() - startedAt
   const expected = committed.size * streamsEach
   for (const until = performance.now() + timeoutMs; performance.now() < until; await delay(20))
     if (arrivals.length >= expected) break
   const { user, system } = process.cpuUsage(cpu)
-  const loadCores = (user + system) / 1000 / (performance.now() - begun)
+  const loadCores = (user + system) / 1000 / (performance.now() - startedAt)
   for (const stream of streams) stream.destroy()
   const delays = arrivals
     .map(({ id, at }) => Math.max(0, at - committed.get(id)!))
@@ -66,7 +66,7 @@ async function writeEvents(
   committed: Map<string, number>,
 ): Promise<void> {
   const ids = tenants.map(() => uuid())
-  // These events look like those of the service.
+  // These events have the same content as those of the service.
   const events = tenants.map(({ projectId }, index) => ({
     id: ids[index]!,
     type: 'vm.running' as const,

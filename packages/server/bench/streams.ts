@@ -2,7 +2,7 @@ import type { Effort } from './effort.ts'
 import { atMost, type Figure } from './figures.ts'
 import { addTenants, type Tenant } from './fixtures.ts'
 import { runChild } from './load.ts'
-import { each, metered } from './meter.ts'
+import { cpuEach, measureCost } from './meter.ts'
 import type { RunningService } from './running-service.ts'
 
 export interface StreamTask {
@@ -40,11 +40,10 @@ export async function measureStreams(service: RunningService, effort: Effort): P
     perSecond,
     seconds: effort.streamSeconds,
   }
-  const { result, cost } = await metered(service, () => runChild<StreamResult>('stream-child', task))
+  const { result, cost } = await measureCost(service, () => runChild<StreamResult>('stream-child', task))
   const { p50, p99, written, missing, loadCores } = result
   const delayAim = atMost(p99, 250, 'ms')
-  // Events that never arrived, or were not written in time, have no delay. So the target is missed if there
-  // are any.
+  // Events that never arrived or were not written in time have no delay, so any of them misses the target.
   const aim = { ...delayAim, isMet: delayAim.isMet && missing === 0 && result.perSecond > 0.95 * perSecond }
   return [
     {
@@ -53,7 +52,7 @@ export async function measureStreams(service: RunningService, effort: Effort): P
       value: p99,
       unit: 'ms',
       aim,
-      cpu: each(cost, written, loadCores),
+      cpu: cpuEach(cost, written, loadCores),
       more: { 'p50 ms': p50, 'events per second': result.perSecond, missing },
     },
   ]

@@ -17,7 +17,7 @@ const sampledMinutes = 60
 const requests = 100
 const location = locations[0]
 const hourS = 3_600
-/** A statement of the service may take only seconds, so each statement copies the chunks of only some VMs. */
+/** Chunks are copied in this many statements, because the service allows a statement only a few seconds. */
 const copiedParts = 20
 
 const service = new RunningService(8)
@@ -187,13 +187,13 @@ async function timesOf(token: string, pathOf: (id: string) => string, ids: strin
   const times: number[] = []
   for (let count = 0; count < requests; count++) {
     const id = ids[(count * 7919) % ids.length]!
-    const begun = performance.now()
+    const startedAt = performance.now()
     const response = await fetch(`${service.main.url}${pathOf(id)}`, {
       headers: { authorization: `Bearer ${token}` },
     })
     await response.arrayBuffer()
     if (!response.ok) throw new Error(`status ${response.status}`)
-    times.push(performance.now() - begun)
+    times.push(performance.now() - startedAt)
   }
   return times.toSorted((one, other) => one - other)
 }

@@ -14,7 +14,7 @@ const restoreUsage = `Usage: slipway-server restore BACKUP [--data-dir DIR] [--c
 
 Replaces the embedded database with a backup. Stop the service first. The earlier database is kept
 in a folder next to the new one.
-docs/operate/backups.md says how to continue if VMs have changed after the backup.`
+docs/operate/backups.md says how to continue if VMs have changed since the backup.`
 
 const options = {
   to: { type: 'string' },

@@ -23,16 +23,16 @@ export interface GpuImageFlags {
 }
 
 export async function runBuildGpu(flags: GpuImageFlags, progress: (line: string) => void): Promise<void> {
-  const suite = checked('--suite', flags.suite ?? 'bookworm', /^[a-z][a-z0-9-]*$/, 'a release of Debian')
+  const suite = check('--suite', flags.suite ?? 'bookworm', /^[a-z][a-z0-9-]*$/, 'a release of Debian')
   const url = /^(https?|file):\/\/[^\s[\]]+$/
   const mirrors = {
-    ...(flags.mirror && { main: checked('--mirror', flags.mirror, url, 'a URL') }),
+    ...(flags.mirror && { main: check('--mirror', flags.mirror, url, 'a URL') }),
     ...(flags['security-mirror'] && {
-      security: checked('--security-mirror', flags['security-mirror'], url, 'a URL'),
+      security: check('--security-mirror', flags['security-mirror'], url, 'a URL'),
     }),
   }
   const packages = (flags.package ?? []).map((name) =>
-    checked('--package', name, /^[a-z0-9][a-z0-9+.-]+$/, 'the name of a Debian package'),
+    check('--package', name, /^[a-z0-9][a-z0-9+.-]+$/, 'the name of a Debian package'),
   )
   const hasDriver = !flags['without-driver']
   const output = resolve(flags.output ?? `debian-${suite}-gpu.qcow2`)
@@ -50,7 +50,7 @@ function stopSignal(): AbortSignal {
   return stop.signal
 }
 
-function checked(flag: string, value: string, pattern: RegExp, expected: string): string {
+function check(flag: string, value: string, pattern: RegExp, expected: string): string {
   if (pattern.test(value)) return value
   throw new ConfigError(`${flag} ${JSON.stringify(value)} has an invalid format; expected ${expected}`)
 }

@@ -13,7 +13,7 @@ Shows what is missing and how to fix it, and changes nothing. The exit code is 1
 
 The first form checks this installation: configuration, data directory, disk, descriptors, clock, database, secret key, TLS,
 engines, and the connections to webhooks, mail and identity providers. Run it as the user that runs the service.
-The second form checks everything that a location of this engine needs. Run it on every host.`
+The second form checks everything that a location with the incus engine needs. Run it on every host.`
 
 const options = {
   engine: { type: 'string' },
@@ -28,7 +28,7 @@ export async function runDoctorCommand(argv: string[]): Promise<void> {
   if (help) return console.log(usage)
   const flags = Object.entries(files).flatMap(([name, value]) => [`--${name}`, value])
   if (engine === undefined && location === undefined) {
-    // A service that an operator runs has no demo.
+    // This checks a service that an operator has set up, so the locations of the demo do not apply.
     return show('', await examineService(readConfig([...flags, '--no-demo'])))
   }
   if (engine !== 'incus') throw new ConfigError(usage)

@@ -21,9 +21,9 @@ const usage = `Usage: slipway-server images build mini [--data-dir DIR]
 
 build mini creates the mini guest of the qemu engine. build gpu creates a disk image of Debian with the NVIDIA driver,
 Docker and the reporter of GPU metrics, and does not import it; SUITE is a release of Debian (default bookworm), and the
-mirrors are those of apt on this machine unless you specify others. PROGRAM runs in the image as root.
+mirrors default to those that apt uses on this machine. PROGRAM runs in the image as root.
 import adds a disk image to every location of the qemu and incus engines; FORMAT is qcow2 or raw and is never detected
-automatically. adopt adds an image that Incus already has in every incus location.
+automatically. adopt adds an image that every incus location already has under the name ALIAS.
 An image with the tag slipway-guest reports GPU metrics.
 DIR and FILE are the data directory and the configuration of the service (default .slipway, slipway.toml).`
 
@@ -53,17 +53,17 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
     await buildMiniGuest(dataDir, progress)
     return console.log(`mini:latest is ready in ${dataDir}`)
   }
-  const tags = [...new Set(['imported', 'cloud-init', ...(values.tag ?? []).map(checkedTag)])]
+  const tags = [...new Set(['imported', 'cloud-init', ...(values.tag ?? []).map(requireTag)])]
   if (verb === 'adopt' && what)
-    return withCatalogue(config, (catalogue) => adopt(catalogue, checkedName(what), tags))
+    return withCatalogue(config, (catalogue) => adopt(catalogue, requireName(what), tags))
   const { sha256 } = values
   if (verb !== 'import' || !what || !sha256) throw new ConfigError(usage)
-  const format = checkedFormat(values.format)
-  const name = checkedName(values.name ?? nameOf(what))
+  const format = requireFormat(values.format)
+  const name = requireName(values.name ?? nameOf(what))
   await withCatalogue(config, (catalogue) => importInto(catalogue, { what, sha256, name, format, tags }))
 }
 
-function checkedFormat(format: string | undefined): ImageFormat {
+function requireFormat(format: string | undefined): ImageFormat {
   if (format === 'qcow2' || format === 'raw') return format
   throw new ConfigError(
     `${format === undefined ? 'Missing --format' : `Unknown format ${format}`}. Supported: qcow2, raw. \`qemu-img info FILE\` shows the format of a file that you trust.`,
@@ -72,7 +72,7 @@ function checkedFormat(format: string | undefined): ImageFormat {
 
 const progress = (line: string) => console.error(`  ${line}`)
 
-/** The locations that images are offered in. */
+/** The locations in which an image can be offered. */
 interface Catalogue {
   database: Database
   config: Config
@@ -109,7 +109,10 @@ async function adopt(catalogue: Catalogue, name: string, tags: string[]): Promis
   await offer(catalogue, { name, description, tags, source }, ['incus'])
 }
 
-/** Ensures that the name means the same image in every location. Returns null if no location uses the incus engine. */
+/**
+ * Runs `work` for every incus location, and checks that the name refers to the same image in all of them. Returns null if no
+ * location uses the incus engine.
+ */
 async function inEveryIncus(
   { locations, config }: Catalogue,
   name: string,
@@ -151,13 +154,13 @@ async function offer(
   )
 }
 
-function checkedName(given: string): string {
+function requireName(given: string): string {
   const name = fullImageName(given)
   if (isImageName(name)) return name
   throw new ConfigError(`${given} is not a valid image name: choose another one with --name`)
 }
 
-function checkedTag(tag: string): string {
+function requireTag(tag: string): string {
   if (/^[a-z0-9][a-z0-9._-]{0,59}$/.test(tag)) return tag
   throw new ConfigError(
     `${JSON.stringify(tag)} is not a valid tag: use lowercase letters, digits, '.', '_' and '-'`,

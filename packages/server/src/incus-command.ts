@@ -14,10 +14,11 @@ const usage = `Usage: slipway-server incus init [--address HOST:8443] [--locatio
        slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
        slipway-server incus agent [--project NAME] [--state-dir DIR] [--socket PATH]
 
-init prepares Incus on this machine for VMs: storage pool, project, filtering between guests, and the location in FILE
-(default slipway.toml); with an address also a cluster of one member, and a certificate for the service. join makes this
-machine the next member; incus cluster add NAME on a member prints the token. Both commands can be repeated. agent runs on
-every member of a cluster until it is stopped: it creates the bridges, addresses and packet filters of the member's VMs.`
+init prepares Incus on this machine for VMs: it creates a storage pool and a project, enables filtering of traffic
+between guests, and adds the location to FILE (default slipway.toml). With --address, it also creates a cluster of one
+member, and a certificate for the service. join makes this machine the next member; to get the token, run "incus
+cluster add NAME" on a member. Both commands can be repeated. agent runs on every member of a cluster until it is
+stopped: it creates the bridges, addresses and packet filters of the member's VMs.`
 
 const options = {
   address: { type: 'string', default: '' },
@@ -57,7 +58,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
     }
     case 'join': {
       if (address === '') throw new ConfigError(usage)
-      // The location only provides the defaults and the socket of this machine.
+      // Only the defaults and the socket of this location are used.
       const [location] = locationsOf(blockOf({ ...values, address: '' }))
       if (location?.engine !== 'incus') throw new ConfigError('the location uses another engine')
       const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
@@ -78,7 +79,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
 
-/** Returns the location in the file, or a new one that is added to it. */
+/** Returns the location that the file already has, or a new one with the lines to append to the file. */
 async function locationOf(
   values: Values,
 ): Promise<{ location: IncusLocation; isNew: boolean; block: string }> {
@@ -88,7 +89,7 @@ async function locationOf(
     (location) => location.engine === 'incus' && (name === undefined || location.name === name),
   )
   if (known?.engine === 'incus') {
-    // The service uses what the file says, so an address would have no effect.
+    // The service connects as the file says, so --address would have no effect.
     if (values.address && known.incus.urls.length === 0)
       throw new ConfigError(
         `location ${known.name} uses a socket: add urls and certificates to it, or choose another --location`,
@@ -104,7 +105,7 @@ async function locationOf(
 const locationsOf = (toml: string) =>
   loadConfig(['--config', 'slipway.toml', '--no-demo'], process.env, () => toml).locations
 
-/** Returns the lines for slipway.toml. Other settings have their defaults. */
+/** Returns the lines of slipway.toml that define the location. Settings that they omit have their defaults. */
 function blockOf(values: Values): string {
   const nextToConfig = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
   const { socket, address } = values

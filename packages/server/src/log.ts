@@ -6,15 +6,15 @@ const standardOutput = 1
 /** Lines are written together, because a system call per line costs more than formatting it. */
 const batchBytes = 16_384
 const flushMs = 1_000
-/** How soon a write that failed is tried again. */
+/** The pause before a failed write is tried again. */
 const retryMs = 20
 /** The maximum total size of lines that a stalled reader has not read yet. Beyond this, lines are dropped. */
 const maxUnwrittenBytes = 1_048_576
-/** How long an exiting process waits for its reader. */
+/** How long an exiting process waits for the reader of its output. */
 const maxExitMs = 1_000
 const errorLevel = pino.levels.values.error!
 
-/** Counted for /metrics. */
+/** Lines that were dropped since the start, for /metrics. */
 export const logCounts = { dropped: 0 }
 
 /**
@@ -52,8 +52,8 @@ export function openLog(level: LogLevel): Logger {
 
 /**
  * Writes to standard output without ever waiting for its reader: a full or closed pipe, or a full disk, must
- * not stop the service. Lines that could not be written are kept and retried. Once too many are kept, new
- * lines are dropped until all of them are written, and then `reportDropped` is called with the number of
+ * not stop the service. Lines that could not be written are kept and retried. Once too many lines are kept,
+ * new lines are dropped until all kept lines are written. Then `reportDropped` is called with the number of
  * dropped lines.
  */
 class LogOutput {
@@ -120,8 +120,8 @@ class LogOutput {
 
 /**
  * Returns a descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is
- * opened again, so that this process has its own mode: another process that shares the descriptor could
- * change it. A file never blocks, and must be written at the position that its other writers share. A socket,
+ * opened again, because another process that shares the descriptor could change its mode. A file never
+ * blocks; its descriptor is not replaced, because all its writers must share one position. A socket,
  * or a pipe that belongs to another user, cannot be opened again; Node makes it non-blocking when
  * process.stdout is first used.
  */

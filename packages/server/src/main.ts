@@ -28,8 +28,8 @@ await main()
 async function main(): Promise<void> {
   const startedAtMs = performance.timeOrigin
   const load = commands.get(process.argv[2] ?? '')
-  if (load) return command(await load())
-  const config = read()
+  if (load) return runCommand(await load())
+  const config = readConfig()
   if (config.command === 'help') return void process.stdout.write(help)
   if (config.command === 'version') return void console.log(packageVersion())
   try {
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function command(run: (argv: string[]) => Promise<void>): Promise<void> {
+async function runCommand(run: (argv: string[]) => Promise<void>): Promise<void> {
   try {
     await run(process.argv.slice(3))
   } catch (error) {
@@ -50,7 +50,7 @@ async function command(run: (argv: string[]) => Promise<void>): Promise<void> {
   }
 }
 
-function read(): Config {
+function readConfig(): Config {
   try {
     return loadConfig(process.argv.slice(2), process.env, (path) => readFileSync(path, 'utf8'))
   } catch (error) {
@@ -73,7 +73,7 @@ async function serve(config: Config, startedAtMs: number): Promise<void> {
   const embedded =
     urls.length > 0
       ? null
-      : await phase('Starting PostgreSQL', () =>
+      : await runPhase('Starting PostgreSQL', () =>
           openEmbedded({
             dataDir: config.server.dataDir,
             log: (line) => log.info(line),
@@ -83,7 +83,7 @@ async function serve(config: Config, startedAtMs: number): Promise<void> {
   const { printInstructions, startServer } = await loadService()
   let server: Server
   try {
-    server = await phase('Starting the service', () => startServer(config, embedded?.url ?? urls, log))
+    server = await runPhase('Starting the service', () => startServer(config, embedded?.url ?? urls, log))
   } catch (error) {
     await embedded?.stop()
     throw error
@@ -99,7 +99,7 @@ async function serve(config: Config, startedAtMs: number): Promise<void> {
 }
 
 /** Runs a part of the startup, and prints its title and duration on standard error. */
-async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
+async function runPhase<T>(title: string, run: () => Promise<T>): Promise<T> {
   const startedAtMs = performance.now()
   process.stderr.write(`${title} … `)
   let ending = 'failed'

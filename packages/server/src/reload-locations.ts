@@ -6,17 +6,18 @@ import type { Services } from './services.ts'
 import { applyLocations, effectiveLocations, offerImages } from './setup/apply-config.ts'
 import { listLocations } from './store/fleet/locations.ts'
 
-/** Names of locations, and of other settings that changed but apply only after a restart. */
 export interface LocationChanges {
+  /** The names of locations. */
   added: string[]
   changed: string[]
   removed: string[]
+  /** The names of other sections of the configuration that differ. Their changes apply only after a restart. */
   needRestart: string[]
 }
 
 interface ReloadParts {
   services: Services
-  /** The same map as `services.engines`. */
+  /** The same map as `services.engines`, but writable. */
   engines: Map<string, OpenEngine>
   /** Null in a process that is not a worker. */
   reconciler: Reconciler | null
@@ -88,7 +89,7 @@ function refuseQemuChange(earlier: LocationConfig, location: LocationConfig): vo
     )
 }
 
-/** Returns the names of sections that differ. */
+/** Returns the names of the sections, other than the locations, that differ. */
 function otherChanges(config: Config, given: Config): string[] {
   const isRead = (key: keyof Config) => key !== 'locations' && key !== 'command'
   return (Object.keys(config) as (keyof Config)[]).filter(

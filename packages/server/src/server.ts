@@ -156,7 +156,7 @@ export class AddressTaken extends Error {
   constructor(config: Config, servers: string[]) {
     const { host, port } = listenAddress(config)
     const setting = config.server.role === 'worker' ? 'worker_port' : '--port'
-    // Servers of an embedded database are on this machine, so one of them probably uses the address.
+    // Servers that share an embedded database run on this machine, so one of them probably uses the address.
     const isOurs = config.database.urls.length === 0 && servers.length > 0
     const cause = isOurs
       ? `Slipway is already running at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
@@ -169,7 +169,7 @@ export class AddressTaken extends Error {
 async function prepare(given: Config, database: Database, log: FastifyBaseLogger) {
   const secretKey = await openSecretKey(database, given.server)
   const config = { ...given, locations: await applyConfig(database, given) }
-  // Dev mode is loaded only if it is enabled, so that otherwise none of its code can be reached.
+  // Dev mode is loaded only if it is enabled, so that none of its code can be reached in production.
   const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
   const engineCalls: Services['engineCalls'] = new Map()
   const parts = { config, database, log, calls: engineCalls, wrap: dev?.engine }

@@ -53,7 +53,7 @@ export async function printInstructions(config: Config, server: Server): Promise
   console.log(`
   Console     ${credentials.console_url}   (${people}, passwords in ${file})
   Project     ${credentials.project_id}`)
-  // Output ends up in the logs of supervisors, so the key is printed only once.
+  // A supervisor may keep this output in its logs, so the key is printed only once.
   if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)
   console.log(`  Access key  ${credentials.access_key}   (shown only once)
 

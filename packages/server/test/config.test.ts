@@ -65,11 +65,11 @@ test.each([
   '',
   'host = "0.0.0.0"\ntls_cert_file = "a"\ntls_key_file = "b"',
   'host = "0.0.0.0"\ntrusted_proxies = ["10.0.0.1"]\npublic_url = "https://gpu.example"',
-])('the compatible API is offered where clients are private: %j', (lines) => {
+])('the compatible API can be enabled on loopback, with TLS or behind a proxy with TLS: %j', (lines) => {
   expect(load([], {}, `[server]\nfamily_api = true\n${lines}`).server.familyApi).toBe(true)
 })
 
-test('the configuration has exact types', () => {
+test('the types of the configuration are exact', () => {
   expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
   expectTypeOf<Config['server']['role']>().toEqualTypeOf<'all' | 'api' | 'worker'>()
   expectTypeOf<Config['server']['trustedProxies']>().toEqualTypeOf<string[]>()

@@ -28,7 +28,7 @@ const program = `
 
 test('the server’s Node flags keep the heap small by collecting garbage early', () => {
   const mostMib = Number(execFileSync(process.execPath, [...flags, '-e', program]))
-  // Live pages account for 16 MiB of it.
+  // The live pages use 16 MiB of the heap.
   expect(mostMib).toBeGreaterThan(16)
   expect(mostMib).toBeLessThan(160)
 })

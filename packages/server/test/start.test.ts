@@ -71,7 +71,7 @@ test('the demo keeps its secrets, prints its new URL, and shares its data with a
   for (const server of servers) {
     const text = await server.until(readyLine)
     urls.push(/Console +(\S+)/.exec(text)![1]!)
-    // It is shown only at the first start, so that it does not fill the logs of supervisors.
+    // The access key is shown only at the first start, so that the message does not fill the logs of supervisors.
     expect(text).not.toContain(first.access_key)
   }
   expect(new Set(urls).size).toBe(2)
@@ -223,7 +223,7 @@ test('a start without the demo prints a setup code once, which creates the first
   expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
   expect((await redeem('another password')).status).toBe(400)
 
-  // A port that is in use ends the start with a one-line error, with shared data and with its own data.
+  // A port that is in use ends the start with a one-line error, whether or not the server shares its data.
   const port = ['--port', new URL(url).port]
   for (const other of [
     ['--data-dir', dataDir, '--no-demo'],

@@ -33,8 +33,8 @@ interface TypedRequest {
 }
 
 /**
- * Handles Terraform's calls: decodes the request, calls the engine, and encodes the result or the
- * diagnostics.
+ * Handles Terraform's calls: decodes the request, calls the functions in `engine/`, and encodes the result or
+ * the diagnostics.
  */
 export class Provider implements Handlers {
   readonly #env: NodeJS.ProcessEnv
@@ -189,7 +189,7 @@ export class Provider implements Handlers {
   }
 }
 
-/** Runs an engine call. On an error, returns the unchanged state with diagnostics. */
+/** Runs the work of a call. On an error, returns the unchanged state with diagnostics. */
 async function respond(run: () => Promise<object>, unchanged: object, doing: string): Promise<object> {
   try {
     return await run()

@@ -14,7 +14,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
   beforeAll(async () => {
     await buildProvider()
     service = await startService((config) => {
-      // Slow enough that a test can interrupt it.
+      // VMs in this location boot so slowly that a test can interrupt an apply.
       for (const location of config.locations)
         if (location.name === 'eu-north1-a' && location.engine === 'simulated')
           location.simulated.bootMs = [4000, 4000]
@@ -38,7 +38,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     await service.close()
   })
 
-  test('a change of the image or of the family replaces the VM; labels do not', async () => {
+  test('a change of the image or of the GPU family replaces the VM; a change of labels does not', async () => {
     workspace.write(vm())
     await workspace.apply()
     workspace.write(vm({ image: '"ubuntu22.04-nvidia"' }))
@@ -64,9 +64,9 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     workspace.write(vm())
     await workspace.apply()
     workspace.write(vm({ type: '"a100.2x"', allow_stopping: 'true' }))
-    let starts = 0
+    let patches = 0
     proxy.fault = (method, path) =>
-      method === 'PATCH' && path.includes('/vms/') && ++starts === 3
+      method === 'PATCH' && path.includes('/vms/') && ++patches === 3
         ? { status: 409, body: errorBody('conflict') }
         : undefined
     expect((await workspace.run('apply', '-auto-approve')).code).toBe(1)
@@ -78,7 +78,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect(await workspace.changes()).toEqual({})
   })
 
-  test('a difference that was made by hand is found and corrected', async () => {
+  test('a change that was made outside Terraform is found and reverted', async () => {
     workspace.write(vm({ labels: '{ team = "ml" }' }))
     await workspace.apply()
     const params = { vm_id: await vmId() }
@@ -149,7 +149,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect(await workspace.changes()).toEqual({})
   })
 
-  test('deletion protection is respected when the plan is made', async () => {
+  test('a plan that would delete a protected VM fails', async () => {
     workspace.write(vm({ deletion_protection: 'true' }))
     await workspace.apply()
     const replaced = vm({ deletion_protection: 'true', image: '"ubuntu22.04-nvidia"' })
@@ -161,7 +161,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     }
   })
 
-  test('out of stock says where there is stock', async () => {
+  test('an out-of-stock error names the locations that have stock', async () => {
     const open = (isOpen: boolean) =>
       service.sql(`UPDATE hosts SET is_schedulable = $1 WHERE location = 'us-east1-a'`, [isOpen])
     await open(false)
@@ -174,7 +174,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect(await workspace.state('slipway_vm.it')).toBeUndefined()
   })
 
-  test('mistakes are found by validate, without a service', async () => {
+  test('terraform validate finds mistakes without a service', async () => {
     workspace.env.SLIPWAY_API_URL = 'http://127.0.0.1:1'
     workspace.write(
       `${vm({ name: '"not a name"', type: '"b200.1x"', ttl_seconds: '5', timeouts: '{ create = "soon" }' })}
@@ -204,7 +204,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
       expect(text).toContain(message)
   })
 
-  test('a timeout ends the waiting, and the VM stays in the state', async () => {
+  test('an apply fails after the create timeout, and the VM stays in the state', async () => {
     workspace.write(vm({ location: '"eu-north1-a"', timeouts: '{ create = "1s" }' }))
     const { code, text } = await workspace.run('apply', '-auto-approve')
     expect(code).toBe(1)
@@ -212,7 +212,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect(await vmId()).toBe((await service.ok('vmList')).items[0]!.id)
   })
 
-  test('values that are known only after the apply pass the plan', async () => {
+  test('a plan accepts values that are known only after the apply', async () => {
     workspace.write(`
       resource "slipway_disk" "data" {
         name     = "data"
@@ -227,7 +227,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect(disks).toMatchObject([{ attachment_type: 'os' }, { name: 'data', mode: 'read-only' }])
   })
 
-  test('secrets are in no output and no plan', async () => {
+  test('plans and other output do not show scripts', async () => {
     const script = '#!/bin/sh\\necho swordfish\\n'
     workspace.write(vm({ startup_script: `"${script}"` }))
     const texts = [await workspace.ok('plan'), await workspace.apply(), await workspace.ok('show')]

@@ -48,13 +48,13 @@ test('a state is the same after it was sent and received', () => {
 
 const encodedAgain = (state: Values) => decodeState(encodeState(state, attributes), attributes)!
 
-test('a number that is no exact float is sent as its digits, because Terraform compares decimals', () => {
+test('a fraction is sent as decimal digits, because Terraform compares decimals', () => {
   const sent = decode(encodeState({ number: 0.1 }, attributes).msgpack) as Values
   expect(sent.number).toBe('0.1')
   expect(decodeState({ msgpack: encode({ number: '500.25' }) }, attributes)!.number).toBe(500.25)
 })
 
-test('an unknown value is an extension of MessagePack, with or without details', () => {
+test('a MessagePack extension is decoded as an unknown value, with or without details', () => {
   for (const type of [0, 12])
     expect(
       decodeState({ msgpack: encode({ text: new ExtData(type, new Uint8Array([0])) }) }, attributes)!.text,
@@ -68,7 +68,7 @@ test('a state of another version of the provider is read: new attributes are nul
   })
 })
 
-test('two values are equal in any order of a set, and whether a field is empty or missing', () => {
+test('two values are the same if only the order of items differs, or if a field is empty in one and missing in the other', () => {
   expect(isSame(['a', 'b'], ['b', 'a'])).toBe(true)
   expect(isSame([{ cidr: '10.0.0.0/8', resource_id: '' }], [{ cidr: '10.0.0.0/8', resource_id: null }])).toBe(
     true,

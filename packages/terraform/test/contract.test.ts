@@ -4,19 +4,18 @@ import { schemaOf } from '../src/engine/resource.ts'
 import { dataSources, resources } from '../src/resources/index.ts'
 import { type ContractSchema, membersOf } from '../src/schema/from-contract.ts'
 
-/** Creations of the API without a resource, and why. */
+/** The create routes of the API for which the provider has no resource, each with the reason. */
 const withoutResource: Partial<Record<RouteId, string>> = {
-  capacityRequestCreate: 'A request for capacity ends when it is granted; it is not something to keep.',
+  capacityRequestCreate: 'A capacity request ends when it is granted, so there is nothing to manage.',
   memberCreate: 'A person joins an organization by accepting an invitation.',
-  quotaRequestCreate:
-    'A request for a higher quota ends when an operator decides; it is not something to keep.',
-  organizationKeyCreate: 'Terraform itself uses such a key; the provider manages keys of projects.',
+  quotaRequestCreate: 'A quota request ends when an operator decides on it, so there is nothing to manage.',
+  organizationKeyCreate: 'The provider itself needs such a key, and manages only the keys of projects.',
 }
 
-/** Members of an update that are commands and not values. */
+/** Fields of update requests that are commands, not values. */
 const commands = ['action', 'reservation_id']
 
-test('everything that a tenant can create and delete is a resource, or has a reason', () => {
+test('there is a resource for everything that a tenant can create and delete, or a reason why there is none', () => {
   const created = resources.map(({ routes: ids }) => ids.create!)
   const creations = routeIds.filter(
     (id) =>
@@ -38,7 +37,7 @@ describe.each(resources.map((resource) => [resource.row.name, resource] as const
       .map((id) => membersOf(schemaOf(id, 'body')))
     const hasType = ([, schema]: [string, ContractSchema]) => schema.type ?? schema.enum ?? schema.anyOf
 
-    test('has every member of the contract as an attribute, or says why not', () => {
+    test('has an attribute for every field of the contract, or a reason why there is none', () => {
       const inputs = bodies.flatMap((members) =>
         Object.entries(members)
           .filter(hasType)
@@ -48,7 +47,7 @@ describe.each(resources.map((resource) => [resource.row.name, resource] as const
       expect([...wanted].filter((name) => !names.has(name) && !row.omitted?.[name])).toEqual([])
     })
 
-    test('names only members that exist', () => {
+    test('has settings only for attributes and fields that exist', () => {
       const known = new Set([
         ...names,
         ...recordMembers,

@@ -45,7 +45,7 @@ describe.skipIf(missingTerraform)(`every resource (${missingTerraform || 'real T
         names.map(async (name) => [name, (await workspace.state(`${name}.it`))!.id as string] as const),
       )
       const blocks = ids.map(([name, id]) => `import {\n  to = ${name}.it\n  id = "${id}"\n}\n`)
-      // A deletion uses this attribute of the provider; no service knows it.
+      // Only the provider uses `delete_disks`. The service does not return it, so an import cannot read it.
       other.write(everything.replace(/ +delete_disks.*\n/, '') + blocks.join(''))
       expect(await other.changes()).toEqual({})
       await other.apply()
@@ -55,7 +55,7 @@ describe.skipIf(missingTerraform)(`every resource (${missingTerraform || 'real T
     }
   })
 
-  test('is changed in place where the service can, and the next plan is empty', async () => {
+  test('is changed in place if the service supports this, and the next plan is empty', async () => {
     const before = await workspace.state('slipway_vm.it')
     const changes = await workspace.changes(...changedVariables)
     expect(changes).toEqual(
@@ -74,13 +74,13 @@ describe.skipIf(missingTerraform)(`every resource (${missingTerraform || 'real T
     expect(items).toMatchObject([{ desired_count: 3, labels: { team: 'ml2' } }])
   })
 
-  test('a resource that was deleted by hand is planned again', async () => {
+  test('a resource that was deleted outside Terraform is planned for creation', async () => {
     const vm_id = (await workspace.state('slipway_vm.it'))!.id as string
     const key_id = (await workspace.state('slipway_access_key.it'))!.id as string
     const { operation } = await service.ok('vmDelete', { params: { vm_id } })
     await service.ended(operation.operation_id)
     await service.ok('accessKeyDelete', { token: key, params: { key_id } })
-    // The disks that were created with a VM outlive it, and their names belong to the next one.
+    // The disks that were created with the VM still exist. The next VM needs their names, so they are deleted.
     for (const { id, name } of (await service.ok('diskList')).items)
       if (name === 'v-disk-1')
         await service.ended(

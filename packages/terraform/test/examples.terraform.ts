@@ -29,7 +29,7 @@ describe.skipIf(missingTerraform)(`examples (${missingTerraform || 'real Terrafo
   const variable = 'variable "organization_id" {}\n'
 
   test.each(resources.map(({ row }) => [row.name, row.example]))(
-    'the page of slipway_%s',
+    'the example on the page of slipway_%s can be applied',
     async (_, example) => {
       workspace.write(variable + example)
       await workspace.apply()
@@ -38,7 +38,7 @@ describe.skipIf(missingTerraform)(`examples (${missingTerraform || 'real Terrafo
     },
   )
 
-  test('the pages of the catalogue', async () => {
+  test('the examples on the pages of the catalogue can be applied', async () => {
     const lists = dataSources.filter(({ attributes }) => attributes.some(({ name }) => name === 'items'))
     workspace.write(lists.map(({ example }) => example).join('\n'))
     expect(await workspace.apply()).toContain('cheapest = "a100.1x"')
@@ -68,7 +68,7 @@ describe.skipIf(missingTerraform)(`examples (${missingTerraform || 'real Terrafo
     expect(text).toContain('No network matches')
   })
 
-  test('the guide', async () => {
+  test('the configuration in the guide can be applied', async () => {
     const page = readFileSync(join(root, 'docs/guides/terraform.md'), 'utf8')
     const [, main = ''] = /```terraform\n(terraform \{[\s\S]*?)```/.exec(page) ?? []
     workspace.write(main.replace(/^terraform \{[\s\S]*?^\}\n/m, ''))

@@ -13,7 +13,7 @@ const config: Values = {
   image: 'ubuntu24.04-nvidia',
   ssh_public_key: 'ssh-ed25519 AAAA ada\n',
 }
-/** The state after the creation of that VM. */
+/** The state after `config` was applied. */
 const state: Values = {
   ...Object.fromEntries(vm.attributes.map(({ name }) => [name, null])),
   ...config,
@@ -50,11 +50,11 @@ test('labels change in place, and no other output becomes unknown', () => {
   expect(planned.planned).toMatchObject({ ssh_destination: 'ubuntu@198.18.0.1', updated_at: unknown })
 })
 
-test('labels that are removed from the configuration are removed', () => {
+test('labels that are removed from the configuration are removed from the VM', () => {
   expect(plan({}, {}, { ...state, labels: { team: 'ml' } }).planned!.labels).toEqual({})
 })
 
-test('an image, a network and an unknown image replace the VM', () => {
+test('a change of the image or the subnet replaces the VM, and so does an image that is still unknown', () => {
   expect(plan({ image: 'ubuntu22.04-nvidia' }).replace).toEqual(['image'])
   expect(plan({ subnet_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7c01' }).replace).toEqual(['subnet_id'])
   expect(plan({ image: unknown }).replace).toEqual(['image'])
@@ -100,12 +100,12 @@ test('a time to live that is removed from the configuration stays', () => {
   expect(plan({}, {}, { ...state, ttl_seconds: 3600 }).planned!.ttl_seconds).toBe(3600)
 })
 
-test('a VM that was not started again is planned for a change', () => {
+test('a VM that a failed apply left stopped is planned for a change', () => {
   expect(plan({}).planned!.state).toBe('STATE_RUNNING')
   expect(plan({}, { needsStart: true }).planned!.state).toBe(unknown)
 })
 
-test('with an instance template, members that are not given are known after the apply', () => {
+test('with an instance template, fields that are not configured are known only after the apply', () => {
   const template = { name: 'train-7', instance_template_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7c01' }
   expect(planChange(vm, null, template, {}).planned).toMatchObject({ type: unknown, labels: unknown })
   expect(planChange(vm, null, config, {}).planned).toMatchObject({ labels: {}, usd_per_hour: unknown })

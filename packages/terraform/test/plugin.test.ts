@@ -28,7 +28,10 @@ async function startProvider() {
   return { port: Number(address!.split(':')[1]), ca }
 }
 
-/** Returns whether a client with this certificate can use the connection; TLS 1.3 reports a refusal only after the handshake. */
+/**
+ * Returns whether the provider accepts a client with this certificate. With TLS 1.3, a client learns only after
+ * the handshake that its certificate was rejected.
+ */
 function isAccepted(port: number, ca: string, client?: typeof terraform): Promise<boolean> {
   return new Promise((resolve) => {
     const identity = client ? { key: client.keyPem, cert: client.certificatePem } : {}
@@ -58,7 +61,7 @@ test('only the process that started the provider can call it', async () => {
   expect(await isAccepted(port, ca, createCertificate())).toBe(false)
 })
 
-test('a person who starts the provider gets an explanation', async () => {
+test('a user who starts the provider directly gets an explanation', async () => {
   const { code, errors } = await startProgram(program, []).ended()
   expect(code).toBe(1)
   expect(errors).toContain('This program is a Terraform provider.')

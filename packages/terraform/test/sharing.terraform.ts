@@ -20,7 +20,7 @@ const snapshot = (name: string, more = '') => `
 `
 
 describe.skipIf(missingTerraform)(
-  `resources that share another (${missingTerraform || 'real Terraform'})`,
+  `resources that use the same resource (${missingTerraform || 'real Terraform'})`,
   () => {
     let service: TestService
     let proxy: FaultyProxy
@@ -53,7 +53,7 @@ describe.skipIf(missingTerraform)(
       await workspace.destroy()
     })
 
-    test('waiting for another operation ends with the timeout, which says the reason', async () => {
+    test('waiting for another operation ends at the timeout, and the error says what the apply waited for', async () => {
       workspace.write(disk)
       await workspace.apply()
       const disk_id = (await workspace.state('slipway_disk.it'))!.id as string
@@ -108,7 +108,7 @@ describe.skipIf(missingTerraform)(
       expect(requests).toBe(1)
     })
 
-    test('a reserved address is assigned, moved to another VM and taken away in place', async () => {
+    test('a reserved address is assigned, moved to another VM and unassigned in place', async () => {
       const addresses = ['first', 'second'].map(
         (name) => `resource "slipway_address" "${name}" {\n name = "${name}"\n location = "us-east1-a"\n}\n`,
       )
@@ -140,7 +140,8 @@ describe.skipIf(missingTerraform)(
         const holder = one !== 'null' ? 'train-7' : two !== 'null' ? 'train-8' : undefined
         expect(await addressOf('second')).toBe(holder)
       }
-      // An address that is assigned in another way stays until it is destroyed, whether before or after the VM.
+      // An address that was assigned without Terraform stays assigned. `destroy` works whether it deletes the
+      // address before or after the VM.
       const { items } = await service.ok('addressList')
       const params = { address_id: items[0]!.id }
       const { operation } = await service.ok('addressAssign', {

@@ -23,10 +23,10 @@ export async function createDatabase(): Promise<TestDatabase> {
   const base = inject('postgresUrl')
   const name = `test_${randomBytes(6).toString('hex')}`
   const clone = `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')} STRATEGY FILE_COPY`
-  await unlessInUse(() => query(base, clone))
+  await retryWhileInUse(() => query(base, clone))
   return {
     url: withDatabase(base, name),
-    drop: () => unlessInUse(() => query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+    drop: () => retryWhileInUse(() => query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   }
 }
 
@@ -45,8 +45,11 @@ export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['
   return { url, query: client.query.bind(client) as pg.Client['query'] }
 }
 
-/** PostgreSQL waits five seconds for connections to close; on a busy machine they may need more. */
-async function unlessInUse(change: () => Promise<unknown>): Promise<void> {
+/**
+ * Repeats the change while connections to the database are open. PostgreSQL waits five seconds for them to
+ * close, which may be too short on a busy machine.
+ */
+async function retryWhileInUse(change: () => Promise<unknown>): Promise<void> {
   await eventually(() =>
     change().then(
       () => true,

@@ -43,7 +43,7 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
   disks: [],
 })
 
-/** Applies host reports as the reconciler does. Returns how many had changed. */
+/** Applies host reports as the reconciler does. Returns how many differed from the previous reports. */
 export async function reportHosts(
   database: Database,
   location: string,

@@ -84,7 +84,7 @@ export async function growRows(database: Database, growth: Growth): Promise<void
     )
     await restore()
     await run('UPDATE event_counter SET last_position = last_position + $1', [growth.events])
-    // Triggers are enabled again, so that they update their counts.
+    // Enables the triggers again, because they count what the following statements change.
     await run('SET LOCAL session_replication_role = origin')
     await run(claims)
     const isMeter = `t.resource_id = '${templates.running}' AND upper_inf(t.period)`
@@ -158,7 +158,7 @@ const vmColumns = {
   private_address: 'g.private_address',
   public_address: 'NULL',
   public_address_id: 'NULL',
-  // A copy has at most the open meter of its template.
+  // A copy has no closed meters.
   spent_usd_ms: '0',
 }
 

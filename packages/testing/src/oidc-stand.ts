@@ -23,9 +23,9 @@ export interface OidcStand {
   givesRefreshTokens: boolean
   /** How often a refresh token was used. */
   refreshes: number
-  /** The account was deleted, so the provider no longer confirms its tokens. */
+  /** True if the account was deleted: the provider no longer confirms its tokens. */
   isGone: boolean
-  /** Every request fails, as if the provider were down. */
+  /** True if every request fails, as if the provider were down. */
   isDown: boolean
   /** Signs with a new key from now on; the previous key is no longer published. */
   rotateKey(): Promise<void>

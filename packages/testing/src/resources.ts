@@ -17,17 +17,17 @@ export const vmBody = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 })
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 
 /** Common requests of a tenant, for tests of other features. */
 export function resourcesOf(service: TestService) {
   const location = 'us-east1-a'
   const networkId = async () => (await service.ok('networkList')).items[0]!.id
-  const ended = ({ operation }: Begun) => service.ended(operation.operation_id)
-  const succeeded = async (begun: Begun) => {
-    const operation = await ended(begun)
+  const ended = ({ operation }: OperationResponse) => service.ended(operation.operation_id)
+  const succeeded = async (response: OperationResponse) => {
+    const operation = await ended(response)
     expect(operation, JSON.stringify(operation)).toMatchObject({ state: 'SUCCEEDED' })
-    return begun.operation.metadata.id
+    return response.operation.metadata.id
   }
   const resources = {
     ended,

@@ -20,10 +20,10 @@ export const answer =
 export const failure = (status: number, code: string, headers: Record<string, string> = {}): Reply =>
   answer(status, { code, message: `it is ${code}`, request_id: 'request-1' }, headers)
 
-/** The connection breaks before a response. */
+/** Breaks the connection before a response. */
 export const hangUp: Reply = (response) => response.destroy()
 
-/** The connection breaks in the middle of a response. */
+/** Breaks the connection in the middle of a response. */
 export const breakOff: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
   response.write('{"items": [')

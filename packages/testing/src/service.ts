@@ -85,6 +85,7 @@ export interface TestService {
 
 export type ConfigChanges = (config: Config) => void
 
+/** Effectively disables limits, raises quotas and removes the delays of simulated locations. */
 export const instantly: ConfigChanges = (config) => {
   config.limits.requestsPerSecond = 100_000
   config.limits.burst = 100_000

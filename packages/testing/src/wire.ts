@@ -64,7 +64,7 @@ export class Wire {
   }
 
   /**
-   * Existing connections stay open but transfer no data, as if the peer had lost power. New connections work.
+   * Makes existing connections stay open without data, as if the peer had lost power. New connections work.
    */
   silence(): void {
     this.#isStalled = false

@@ -34,7 +34,10 @@ const programs = ['packages/server/dist/main.js', 'packages/cli/dist/slipway.js'
   join(checkout, name),
 )
 
-/** Builds as `npm start` does, and waits until its child processes have ended. Returns when each program was built. */
+/**
+ * Builds as `npm start` does, and waits until its child processes have ended. Returns the time when each program was
+ * built.
+ */
 async function build(): Promise<number[]> {
   const script = `await (await import('./scripts/build.mjs')).build(); console.log('built'); setInterval(() => {}, 1000)`
   const builder = startProgram(process.execPath, ['--input-type=module', '-e', script], { cwd: checkout })
@@ -48,9 +51,9 @@ async function build(): Promise<number[]> {
 test.skipIf(process.platform !== 'linux')(
   'a build leaves no process behind, and the next one builds nothing unless a source has changed',
   async () => {
-    const made = await build()
-    expect(await build()).toEqual(made)
+    const builtAt = await build()
+    expect(await build()).toEqual(builtAt)
     writeFileSync(join(checkout, 'packages/cli/src/main.ts'), '// changed\n', { flag: 'a' })
-    expect(await build()).not.toEqual(made)
+    expect(await build()).not.toEqual(builtAt)
   },
 )

@@ -16,7 +16,7 @@ test.each([
   [['--fault', '3'], '--fault'],
   [['3'], `'3'`],
   [['--faults', 'many'], '--faults many: must be a number'],
-])('npm run chaos rejects %j with its own message', async (args, words) => {
+])('npm run chaos rejects %j with a message and without a stack trace', async (args, words) => {
   const { code, errors } = await chaos(...args)
   expect(code).toBe(1)
   expect(errors).toContain(words)

@@ -34,11 +34,11 @@ beforeAll(async () => {
   binary = join(outside.dir, 'slipway')
   copyFileSync(await buildBinary(), binary)
 
-  const places = [
+  const locations = [
     simulatedLocation({ name: 'us-east1-a', publicIpv4: '198.18.0.0/18', models: ['A100 40GB PCIe'] }),
     simulatedLocation({ name: 'eu-north1-a', publicIpv4: '198.18.64.0/18', models: ['A40 48GB PCIe'] }),
   ]
-  writeFileSync(join(folders.server, 'slipway.toml'), places.join(''))
+  writeFileSync(join(folders.server, 'slipway.toml'), locations.join(''))
   server = outside.start('npx', ['@slipway/server', '--port', '0'], { cwd: folders.server })
   await server.until(/"msg":"ready"|Slipway is ready/)
   demo = credentialsOf(dataDir())
@@ -50,8 +50,8 @@ test('every installed dependency supports this version of Node', () => {
 })
 
 test('npx @slipway/server prints its version, and serves the API and the console', async () => {
-  const said = await outside.run('npx', ['@slipway/server', '--version'], { cwd: folders.server })
-  expect(said).toMatchObject({ code: 0, output: `${version}\n` })
+  const printed = await outside.run('npx', ['@slipway/server', '--version'], { cwd: folders.server })
+  expect(printed).toMatchObject({ code: 0, output: `${version}\n` })
   const look = `
     const answers = ['/v0.1/catalogue', '/', '/docs', '/openapi.json'].map(async (path) => {
       const answer = await fetch('${demo.api_url}' + path, { headers: { accept: 'text/html,application/json' } })
@@ -65,8 +65,8 @@ test('npx @slipway/server prints its version, and serves the API and the console
 
 test('a dry run of a release packs everything, lists what blocks it and publishes nothing', async () => {
   const way = { HOME: outside.home }
-  const trial = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env: way })
-  const { code, output } = await trial.ended()
+  const dryRun = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env: way })
+  const { code, output } = await dryRun.ended()
   expect(code).toBe(0)
   for (const name of ['@slipway/sdk', 'slipway', '@slipway/server'])
     expect(output).toMatch(new RegExp(`^${name} ${version}: \\d+ files`, 'm'))
@@ -86,7 +86,7 @@ test.each([
   expect(await outside.run('npx', ['tsc'], { cwd: folders.sdk })).toMatchObject({ code: 0, output: '' })
 })
 
-test('a first program creates, waits, is refused, attaches, follows events and deletes', async () => {
+test('a first program with the SDK creates and attaches resources, handles a refusal, follows events and deletes', async () => {
   copyFileSync(join(import.meta.dirname, 'installed/first-program.ts'), join(folders.sdk, 'first.ts'))
   const compilerOptions = {
     strict: true,
@@ -128,13 +128,13 @@ describe.each([
   }
   const json = async (...words: string[]) => JSON.parse(await done(...words, '-o', 'json'))
 
-  test('prints its version and help, and completes words', async () => {
+  test('prints its version, its help and a completion script', async () => {
     expect(await done('--version')).toBe(`${version}\n`)
     expect(await done('--help')).toContain('vm create')
     expect(await done('completion', 'bash')).toContain('slipway')
   })
 
-  test('leads from the login to a VM with a disk, and leaves nothing', async () => {
+  test('logs in, creates a VM with a disk, and deletes both', async () => {
     const key = join(outside.dir, 'key.pub')
     writeFileSync(key, `${sshKey}\n`)
     await done('login', '--credentials', join(dataDir(), 'credentials.json'))

@@ -5,7 +5,7 @@ import ts from 'typescript'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { root } from '../src/root.ts'
 
-interface Staged {
+interface StagedPackage {
   name: string
   directory: string
   manifest: Record<string, unknown>
@@ -14,7 +14,7 @@ interface Staged {
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
 const workspace = readJson(join(root, 'package.json'))
 let scratch: string
-let staged: Staged[]
+let staged: StagedPackage[]
 
 beforeAll(async () => {
   mkdirSync(join(root, '.cache'), { recursive: true })
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(scratch, { recursive: true }))
 
-const filesOf = ({ directory }: Staged) =>
+const filesOf = ({ directory }: StagedPackage) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
@@ -41,7 +41,7 @@ test('every package has a description, its licence and a README', () => {
   }
 })
 
-test('no package contains tests, sources or maps, and each contains the files that its manifest names', () => {
+test('no package contains tests, sources or source maps, and each contains the files that its manifest names', () => {
   for (const each of staged) {
     const files = filesOf(each)
     expect(files.filter((file) => /(^|\/)(test|src|bench)\/|\.test\.|\.map$|^\.|\/\./.test(file))).toEqual([])
@@ -81,7 +81,7 @@ test('the client and the CLI have no dependencies on other packages', () => {
   expect(outside.filter((path) => !path.startsWith('node:'))).toEqual([])
 })
 
-test('the server package contains everything that it does not load from the registry', () => {
+test('the server package contains its programs, console and migrations, and depends on every package that it imports', () => {
   const { directory, manifest } = named('@slipway/server')
   const files = filesOf(named('@slipway/server'))
   expect(files).toEqual(expect.arrayContaining(['dist/qemu-forwarder.js', 'dist/console/index.html']))
@@ -106,9 +106,9 @@ test('all packages have one version, which is in the change log', () => {
   for (const path of workspaces as string[]) {
     for (const manifest of [readJson(join(root, path, 'package.json')), lock[path]]) {
       expect({ path, version: manifest.version }).toEqual({ path, version })
-      const among = { ...manifest.dependencies, ...manifest.devDependencies }
-      const ours = Object.keys(among).filter((name) => name.startsWith('@slipway/'))
-      expect(ours.filter((name) => among[name] !== version)).toEqual([])
+      const dependencies = { ...manifest.dependencies, ...manifest.devDependencies }
+      const ours = Object.keys(dependencies).filter((name) => name.startsWith('@slipway/'))
+      expect(ours.filter((name) => dependencies[name] !== version)).toEqual([])
     }
   }
   expect(readJson(join(root, 'openapi.json')).info.version).toBe(version)
@@ -138,6 +138,6 @@ ${lines.join('\n')}
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
   const program = ts.createProgram([file], { ...options, noEmit: true })
-  const complaints = ts.getPreEmitDiagnostics(program, program.getSourceFile(file))
-  expect(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([])
+  const errors = ts.getPreEmitDiagnostics(program, program.getSourceFile(file))
+  expect(errors.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([])
 }, 120_000)

@@ -38,7 +38,7 @@ function runPython(script: string) {
   return startProgram(python, ['-c', script], { cwd: folder, env }).ended()
 }
 
-test('the program of the README creates a VM, waits for it and deletes it', async () => {
+test('the program in the README of the Python client creates a VM, waits for it and deletes it', async () => {
   const page = readFileSync(join(root, 'clients/python/README.md'), 'utf8')
   const [, script = ''] = /```python\n([\s\S]*?)```/.exec(page) ?? []
   const { code, output, errors } = await runPython(script)
@@ -78,7 +78,7 @@ print(keys[0], len(set(keys[1:])))
   expect(output, errors).toBe('True\nNone 2\n')
 })
 
-test('a refused request and a failed wait are exceptions with their code', async () => {
+test('the Python client raises exceptions with the error code', async () => {
   const { output, errors } = await runPython(`${preamble}
 for call in (lambda: disk_create.sync(project, client=client, body=body), lambda: disk_list.sync(project, client=connect(url, "slp_wrong"))):
     try:

@@ -39,12 +39,12 @@ const suites = packages.flatMap((name) =>
 )
 const imports = sources.flatMap(importsOf)
 
-/** The domain, the database, tables and statements; then the parts that use them, from the bottom up. */
+/** The layers of the server from the bottom up: each list contains the parts that the next layer may use. */
 const ground = ['@slipway/contract', `${server}domain/`, `${server}config/`, `${server}package-root.ts`]
 const postgres = [...ground, `${server}postgres/`]
 const store = [...postgres, `${server}store/`]
-const port = `${server}engines/engine.ts`
-const services = [...store, port, `${server}services.ts`]
+const engineInterface = `${server}engines/engine.ts`
+const services = [...store, engineInterface, `${server}services.ts`]
 const runner = [...services, `${server}views/`, `${server}runner/`]
 const operations = [...runner, `${server}operations/`]
 
@@ -57,8 +57,8 @@ const mayUse: Record<string, string[]> = {
   [`${server}postgres/`]: ground,
   [`${server}store/`]: postgres,
   [`${server}views/`]: store,
-  [port]: ['@slipway/contract', `${server}domain/`],
-  [`${server}services.ts`]: [...store, port],
+  [engineInterface]: ['@slipway/contract', `${server}domain/`],
+  [`${server}services.ts`]: [...store, engineInterface],
   [`${server}runner/`]: [...services, `${server}domain/`],
   [`${server}operations/`]: runner,
   [`${server}reconcile/`]: operations,
@@ -69,14 +69,14 @@ const mayUse: Record<string, string[]> = {
   [`${server}mail/`]: operations,
   [`${server}accounts/`]: [...operations, `${server}mail/`],
   [`${server}setup/`]: [...operations, `${server}accounts/`, `${server}mail/`],
-  // An engine uses only the port; the simulated one keeps its state in the same database.
-  [`${server}engines/`]: [...ground, port],
-  [`${server}engines/simulated/`]: [...postgres, port, `${server}store/simulated/`],
+  // An engine uses only the engine interface; the simulated engine also keeps its state in the database.
+  [`${server}engines/`]: [...ground, engineInterface],
+  [`${server}engines/simulated/`]: [...postgres, engineInterface, `${server}store/simulated/`],
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
   [`${server}http/`]: [
     ...operations,
     ...['reconcile', 'billing', 'webhooks', 'networks', 'fleet', 'accounts', 'mail', 'setup'].map(
-      (room) => `${server}${room}/`,
+      (folder) => `${server}${folder}/`,
     ),
     `${server}log.ts`,
   ],
@@ -85,7 +85,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}reload-locations.ts`]: [server],
-  // The doctor looks at everything that a service needs.
+  // The doctor checks everything that a service needs.
   [`${server}doctor/`]: [server],
   [`${server}startup.ts`]: [server],
   [`${server}main.ts`]: [server],
@@ -97,7 +97,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}incus-command.ts`]: [server],
   [`${server}secrets-command.ts`]: [server],
   'packages/sdk/': ['@slipway/contract'],
-  ...floors('packages/cli/src/', [
+  ...layers('packages/cli/src/', [
     'version.ts',
     'errors/',
     'io.ts',
@@ -108,8 +108,8 @@ const mayUse: Record<string, string[]> = {
     'reference.ts',
     'main.ts',
   ]),
-  ...floors('packages/console/src/', ['lib/', 'api/', 'ui/', 'features/', 'pages/', 'app/', 'main.tsx']),
-  ...floors('packages/terraform/src/', [
+  ...layers('packages/console/src/', ['lib/', 'api/', 'ui/', 'features/', 'pages/', 'app/', 'main.tsx']),
+  ...layers('packages/terraform/src/', [
     'values/',
     'wire/',
     'schema/',
@@ -123,7 +123,7 @@ const mayUse: Record<string, string[]> = {
 }
 
 /** Each part of a client builds on those before it. */
-function floors(source: string, parts: string[]): Record<string, string[]> {
+function layers(source: string, parts: string[]): Record<string, string[]> {
   const below = (part: string) => parts.slice(0, parts.indexOf(part)).map((each) => `${source}${each}`)
   return Object.fromEntries(
     parts.map((part) => [`${source}${part}`, ['@slipway/contract', '@slipway/sdk', ...below(part)]]),
@@ -156,15 +156,15 @@ test('no package has circular imports, including type and dynamic imports', () =
   const next = new Map<string, string[]>()
   for (const { from, to } of imports) next.set(from, [...(next.get(from) ?? []), to])
   const finished = new Set<string>()
-  const circles: string[] = []
+  const cycles: string[] = []
   const visit = (file: string, path: string[]): void => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' → '))
     if (finished.has(file) || path.includes(file)) return
     for (const each of next.get(file) ?? []) visit(each, [...path, file])
     finished.add(file)
   }
   for (const file of sources) visit(file, [])
-  expect(circles).toEqual([])
+  expect(cycles).toEqual([])
 })
 
 test('no folder has more than 25 files, and no folder is next to a file of the same name', () => {
@@ -204,14 +204,14 @@ test('the domain has no input, output or clock', () => {
   const isDomain = (file: string) => file.startsWith(`${server}domain/`)
   const outside = /^(pg|fastify|undici|node:(fs|http|https|child_process|os|dgram|tls|timers).*)$/
   expect(imports.filter(({ from, to }) => isDomain(from) && outside.test(to))).toEqual([])
-  // node:net also checks the format of addresses, which opens no connection.
+  // The domain may import node:net, which also checks the format of addresses, but not open connections.
   const connection = /\bcreateServer\(|\bcreateConnection\(|\bconnect\(|\bnew Socket\(/
   expect(ofServer.filter((file) => isDomain(file) && connection.test(contentOf(file)))).toEqual([])
   const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(/
   expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
 })
 
-test('tests move the clock by levers, or by the clock of @slipway/testing', () => {
+test('tests move the clock with levers, or with the clock of @slipway/testing', () => {
   const tests = suites.filter((path) => path.endsWith('/test')).flatMap(sourcesOf)
   const wrong = tests.filter((file) => /UPDATE[ ]clock\b/.test(contentOf(file)))
   expect(wrong).toEqual([])

@@ -19,10 +19,10 @@ export const billing = command<{ org?: string; open?: boolean }>({
   },
 })
 
-/** Other links could start a program on this computer. */
+/** A link with another scheme could start a program on this computer. */
 const isWebLink = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
-/** Ignores failures, because the link is printed anyway. */
+/** Ignores failures, because the link has already been printed. */
 function openInBrowser(cli: Cli, url: string): void {
   const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
   spawn(program, [new URL(url).href], { stdio: 'ignore', detached: true, env: cli.env })

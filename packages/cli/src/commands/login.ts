@@ -25,7 +25,7 @@ export const login = command<LoginInput>({
   name: 'login',
   summary: 'log in and save the login as a context',
   details:
-    'Logs in with an access key (--access-key), with an e-mail and a password, or with the credentials file of a local ' +
+    'Logs in with an access key (--access-key), with an e-mail address and a password, or with the credentials file of a local ' +
     'server. The operator key in that file is also saved, for `slipway admin`. ' +
     'On a terminal, the command asks for missing values. Contexts are stored in ~/.config/slipway/contexts.json, which only you can read.',
   options: [
@@ -35,7 +35,7 @@ export const login = command<LoginInput>({
       default: 'default',
       complete: 'context',
     },
-    { flags: '--email <email>', description: 'log in with a password' },
+    { flags: '--email <email>', description: 'e-mail address, to log in with a password' },
     { flags: '--password-stdin', description: 'read the password from standard input' },
     { flags: '--totp <code>', description: 'two-factor code, or a recovery code' },
     { flags: '--credentials <file>', description: 'credentials.json of a local server', complete: 'file' },

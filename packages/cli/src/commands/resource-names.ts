@@ -26,7 +26,7 @@ export async function namesById(cli: Cli): Promise<Map<string, string>> {
   return new Map((await namedResources(cli)).map(({ id, name }) => [id, name]))
 }
 
-/** Returns the id of the VM, disk, rule, network or subnet with this name. */
+/** Returns the id of the VM, group, disk, firewall rule, network or subnet with this name or id. */
 export async function idOfAny(cli: Cli, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
   return resolveAmong('resource', wanted, await namedResources(cli), (resource) => resource).id

@@ -61,7 +61,9 @@ export const usage = command<UsageInput>({
     if (cli.format.kind !== 'table') return printData(cli, items)
     await printList(cli, byProduct(items), columns, ['product', 'location', 'quantity', 'unit', 'usd'])
     if (items.length === 0 && period.end_date >= new Date().toISOString().slice(0, 10))
-      cli.note('Usage of a day is recorded shortly after midnight UTC. For current cost, run `slipway cost`.')
+      cli.note(
+        'Each day’s usage is recorded shortly after midnight UTC. For current cost, run `slipway cost`.',
+      )
     if (items.length > 0) for (const line of dailyChart(cli, items)) print(cli, line)
   },
 })

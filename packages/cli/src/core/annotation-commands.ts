@@ -3,38 +3,38 @@ import { UsageError } from '../errors/cli-error.ts'
 import type { Cli } from './cli.ts'
 import { type AnyCommand, command } from './command.ts'
 import { type Labels, labelsText, parseLabels } from './labels.ts'
-import { oneOf } from './names.ts'
+import { withArticle } from './names.ts'
 import { follow } from './progress.ts'
 import { idOf, type Resource, refArgument } from './resource.ts'
 
-/** Fields that are stored only in the database: a change does not affect the resource on its host. */
+/** Fields that are stored only in the database, so that changing them does not affect the host. */
 interface Change {
   name?: string
   labels?: Labels
   deletion_protection?: boolean
 }
 
-/** How resources of a kind are read and changed. Some changes return an operation, often already ended. */
-interface Annotated<T extends object> extends Changeable<T, Change> {
+/** Reads and changes resources of one kind. A change may return an operation, which has often already ended. */
+interface AnnotatedKind<T extends object> extends ChangeableKind<T, Change> {
   get(cli: Cli, id: string): Promise<{ labels: Labels }>
 }
 
-interface Changeable<T extends object, C> {
+interface ChangeableKind<T extends object, C> {
   resource: Resource<T>
   change(cli: Cli, id: string, change: C): Promise<{ operation?: Operation } | object>
 }
 
-async function apply<T extends object, C>(cli: Cli, kind: Changeable<T, C>, id: string, change: C) {
+async function apply<T extends object, C>(cli: Cli, kind: ChangeableKind<T, C>, id: string, change: C) {
   const response = await kind.change(cli, id, change)
   if ('operation' in response && response.operation?.state === 'IN_PROGRESS')
     await follow(cli, 'Changing', response.operation, {})
 }
 
-export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
+export function labelCommand<T extends object>(kind: AnnotatedKind<T>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; labels: string[]; remove?: string[] }>({
     name: 'label',
-    summary: `set or remove labels of ${oneOf(title)}; other labels do not change`,
+    summary: `set or remove labels of ${withArticle(title)}; other labels do not change`,
     arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
     options: [{ flags: '--remove <keys>', description: 'keys to remove, separated by commas', isList: true }],
     examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
@@ -50,11 +50,11 @@ export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
   })
 }
 
-export function renameCommand<T extends object>(kind: Changeable<T, { name: string }>): AnyCommand {
+export function renameCommand<T extends object>(kind: ChangeableKind<T, { name: string }>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; name: string }>({
     name: 'rename',
-    summary: `rename ${oneOf(title)}`,
+    summary: `rename ${withArticle(title)}`,
     arguments: [refArgument(kind.resource), { syntax: '<name>', description: 'the new name' }],
     examples: [`slipway ${noun} rename ${example} ${example}-old`],
     async run(cli, { ref, name }) {
@@ -65,7 +65,7 @@ export function renameCommand<T extends object>(kind: Changeable<T, { name: stri
 }
 
 /** Returns the commands `protect` and `unprotect`. */
-export function protectCommands<T extends object>(kind: Annotated<T>): AnyCommand[] {
+export function protectCommands<T extends object>(kind: AnnotatedKind<T>): AnyCommand[] {
   const { noun, title, example } = kind.resource
   const make = (name: string, deletion_protection: boolean, summary: string) =>
     command<{ ref: string }>({
@@ -79,7 +79,7 @@ export function protectCommands<T extends object>(kind: Annotated<T>): AnyComman
       },
     })
   return [
-    make('protect', true, `enable deletion protection of ${oneOf(title)}`),
-    make('unprotect', false, `disable deletion protection of ${oneOf(title)}`),
+    make('protect', true, `enable deletion protection of ${withArticle(title)}`),
+    make('unprotect', false, `disable deletion protection of ${withArticle(title)}`),
   ]
 }

@@ -88,7 +88,7 @@ export class Cli implements Output {
     )
   }
 
-  /** Returns the id of the named organization, or of the project's organization. */
+  /** Returns the id of the named organization. Without a name, uses the only one, or the project's. */
   async organization(wanted?: string): Promise<string> {
     if (isUuid(wanted)) return wanted
     const organizations = await this.client.organizationList()
@@ -108,7 +108,7 @@ export class Cli implements Output {
   }
 }
 
-/** Treats empty variables as unset, because scripts and CI systems clear variables this way. */
+/** Removes empty variables, because scripts and CI systems unset a variable by making it empty. */
 const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(env).filter(([name, value]) => !(name.startsWith('SLIPWAY_') && value === '')),

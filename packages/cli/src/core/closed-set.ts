@@ -11,14 +11,15 @@ export function knownWord(flag: string, given: string, known: readonly string[])
   const near = nearWords(given, known)
   throw new UsageError(`${flag} cannot be “${given}”.`, [
     ...(near.length > 0 ? [`Did you mean ${near.join(' or ')}?`] : []),
-    `Supported: ${listed(given, known).join(', ')}`,
+    `Supported: ${shortenList(given, known).join(', ')}`,
   ])
 }
 
 /**
- * Shortens a long list, such as all event types: to the words of the same kind, or otherwise to the kinds.
+ * Shortens a long list, such as all event types. Returns the words that have the same text before the first
+ * dot as the given word. If there are none, returns only the texts before the dot, such as `vm.…`.
  */
-function listed(given: string, known: readonly string[]): readonly string[] {
+function shortenList(given: string, known: readonly string[]): readonly string[] {
   if (known.length <= maxListed) return known
   const kindOf = (word: string) => word.split('.')[0]!
   const sameKind = known.filter((word) => kindOf(word) === kindOf(given))

@@ -53,7 +53,7 @@ export function readContexts(env: NodeJS.ProcessEnv): ContextFile {
   }
 }
 
-/** Replaces the file atomically, so that a reader never sees a partial file. Only the owner can read it. */
+/** Replaces the file atomically, so that no process reads a partial file. Only its owner can read the file. */
 export function writeContexts(env: NodeJS.ProcessEnv, file: ContextFile): void {
   const path = contextFilePath(env)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

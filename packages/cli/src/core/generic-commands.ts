@@ -65,11 +65,21 @@ interface Deletion {
 export function deleteCommand<T extends object, Input extends object = object>(
   resource: Resource<T>,
   remove: (cli: Cli, id: string, input: Input) => Promise<Deletion>,
-  more: GenericOptions & { loses?: string; isOperation?: boolean; options?: OptionSpec[] } = {},
+  more: GenericOptions & {
+    /** What is lost and what is kept, for the confirmation. */
+    loses?: string
+    /** For a resource that is removed from this place, but still exists elsewhere. */
+    removesFrom?: string
+    isOperation?: boolean
+    options?: OptionSpec[]
+  } = {},
 ): AnyCommand {
+  const { removesFrom } = more
   return command<{ refs: string[]; yes?: boolean } & WaitFlags & Input>({
     name: 'delete',
-    summary: `delete ${pluralOf(resource.title)}`,
+    summary: removesFrom
+      ? `remove ${pluralOf(resource.title)} from ${removesFrom}`
+      : `delete ${pluralOf(resource.title)}`,
     arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
     options: [
       { flags: '-y, --yes', description: 'skip the confirmation' },
@@ -85,11 +95,15 @@ export function deleteCommand<T extends object, Input extends object = object>(
       const ids = await Promise.all(refs.map((ref) => idOf(cli, resource, ref)))
       const what =
         refs.length === 1 ? refs[0] : `${refs.length} ${pluralOf(resource.title)} (${refs.join(', ')})`
-      await confirmLoss(cli, `Delete ${what}?${more.loses ? ` ${more.loses}` : ''}`, yes)
+      await confirmLoss(
+        cli,
+        `${removesFrom ? `Remove ${what} from ${removesFrom}?` : `Delete ${what}?`}${more.loses ? ` ${more.loses}` : ''}`,
+        yes,
+      )
       for (const [index, id] of ids.entries()) {
         const { operation } = await remove(cli, id, input)
         if (operation) await follow(cli, `Deleting ${refs[index]}`, operation, input)
-        else cli.note(`Deleted ${refs[index]}.`)
+        else cli.note(`${removesFrom ? 'Removed' : 'Deleted'} ${refs[index]}.`)
       }
     },
   })

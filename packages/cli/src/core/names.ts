@@ -11,7 +11,7 @@ export interface Named {
 export const pluralOf = (title: string): string => (title.endsWith('s') ? `${title}es` : `${title}s`)
 
 /** Returns the title with `a` or `an`. */
-export const oneOf = (title: string): string => `${/^[aeiou]/.test(title) ? 'an' : 'a'} ${title}`
+export const withArticle = (title: string): string => `${/^[aeiou]/.test(title) ? 'an' : 'a'} ${title}`
 
 /** Finds the resource with this name or id. Throws if the name is unknown or not unique. */
 export function resolveAmong<T>(

@@ -11,8 +11,8 @@ interface ProgressView {
 type Outcome = 'done' | 'failed' | 'continues'
 
 /**
- * Draws on a terminal, and writes lines to a log. With JSON or YAML output, progress is shown only on a
- * terminal, because programs read errors from stderr.
+ * Returns a view that redraws the progress on a terminal, or writes a line per step to a log. With JSON or
+ * YAML output, progress is shown only on a terminal, because programs read errors from stderr.
  */
 export function progressView(cli: Cli, title: string): ProgressView | undefined {
   if (cli.flags.quiet) return undefined

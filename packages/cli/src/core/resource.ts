@@ -41,6 +41,8 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   noun: ResourceNoun
   /** The name that examples use. */
   example: string
+  /** How an argument identifies the resource, if not by `name or id of the …`. */
+  reference?: string
   list: Resolvable<T>['list']
   fields?: (item: T) => [label: string, value: string][]
 }
@@ -57,12 +59,12 @@ export const ageColumn = {
   hideOrder: 1,
 } as const
 
-/** Returns the argument for the name or id of a resource. */
+/** Returns the argument that identifies a resource. */
 export function refArgument<T extends object>(resource: Resource<T>): ArgumentSpec {
   return {
     syntax: `<${resource.noun}>`,
     key: 'ref',
-    description: `name or id of the ${resource.title}`,
+    description: resource.reference ?? `name or id of the ${resource.title}`,
     complete: resource.noun,
   }
 }

@@ -127,7 +127,7 @@ function chooseColumns<T extends object>(
       const all = new Set([...columns.map((column) => column.name), ...members])
       throw new UsageError(`Unknown column ${name}.`, [`Supported: ${[...all].join(', ')}`])
     }
-    return { name, value: (row: T) => memberText(name, at(row, name)) }
+    return { name, value: (row: T) => memberText(name, valueAt(row, name)) }
   })
 }
 
@@ -140,7 +140,7 @@ function cellOf<T>(output: Output, column: Column<T>, row: T): Cell {
 }
 
 /** Returns the value at a path such as `network_interfaces.0.mac_address`. */
-function at(record: unknown, path: string): unknown {
+function valueAt(record: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], record)
 }
 

@@ -57,12 +57,12 @@ function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): 
   return align === 'right' ? space + painted : painted + space
 }
 
-const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
+const totalWidth = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
 
 /** Returns the indexes of the columns that are kept if the terminal is too narrow for all of them. */
 function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
   let kept = columns.map((_, index) => index)
-  while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
+  while (width !== undefined && totalWidth(kept.map((index) => widths[index]!)) > width) {
     const hideOrder = Math.max(0, ...kept.map((index) => columns[index]!.hideOrder ?? 0))
     if (hideOrder === 0) break
     kept = kept.filter((index) => columns[index]!.hideOrder !== hideOrder)
@@ -73,7 +73,7 @@ function fit(columns: TableColumn[], widths: number[], width: number | undefined
 /** Narrows columns that still do not fit, the widest column first. */
 function shrink(widths: number[], width: number | undefined): number[] {
   const room = [...widths]
-  while (width !== undefined && needed(room) > width) {
+  while (width !== undefined && totalWidth(room) > width) {
     const widest = Math.max(...room)
     if (widest <= minWidth) break
     room[room.indexOf(widest)] = widest - 1

@@ -20,7 +20,7 @@ export interface RunOptions {
   cwd?: string
 }
 
-/** Each test file has its own home, so that no context, key or environment of the developer is used. */
+/** Creates a home for a test file, so that no context, key or variable of the developer is used. */
 export function freshHome() {
   const home = mkdtempSync(join(tmpdir(), 'slipway-cli-'))
   const base = {
@@ -33,7 +33,7 @@ export function freshHome() {
 
   /** Runs a command line in this process, with its own streams and environment. */
   async function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
-    const [stdout, stderr] = [new Written(), new Written()]
+    const [stdout, stderr] = [new CapturedOutput(), new CapturedOutput()]
     const code = await runProgram(words, {
       stdin: Readable.from(options.input ? [options.input] : []),
       stdout,
@@ -59,7 +59,7 @@ export function freshHome() {
 }
 
 /** Keeps the written text. */
-class Written extends Writable {
+class CapturedOutput extends Writable {
   text = ''
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {

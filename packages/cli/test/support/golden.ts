@@ -3,10 +3,8 @@ import type { Run } from './cli.ts'
 
 export const goldenFile = (name: string) => fileURLToPath(new URL(`../golden/${name}`, import.meta.url))
 
-/**
- * Replaces values that differ between runs by placeholders of the same width, because widths are part of the layout.
- */
-export function steady(text: string): string {
+/** Replaces values that differ between runs with placeholders of the same width, so that tables keep their layout. */
+export function withPlaceholders(text: string): string {
   return text
     .replaceAll(
       /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g,
@@ -26,13 +24,13 @@ export function steady(text: string): string {
     .replaceAll(/slp_[A-Za-z0-9]{8}(_[A-Za-z0-9]{43})?/g, (match) => 'slp_'.padEnd(match.length, 'x'))
 }
 
-/** Returns a run as one text: its output streams and exit code. */
+/** Returns the command line, the output streams and the exit code of a run as one text. */
 export function transcript(words: string[], { code, stdout, stderr }: Run): string {
   const parts = [
     `$ slipway ${words.map((word) => (/[^\w.:=,/@-]/.test(word) ? `'${word}'` : word)).join(' ')}`,
   ]
-  if (stdout) parts.push(steady(stdout).trimEnd())
-  if (stderr) parts.push('[stderr]', steady(stderr).trimEnd())
+  if (stdout) parts.push(withPlaceholders(stdout).trimEnd())
+  if (stderr) parts.push('[stderr]', withPlaceholders(stderr).trimEnd())
   if (code !== 0) parts.push(`[exit code ${code}]`)
   return parts.join('\n')
 }

@@ -2,7 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Returns whether a system program is missing and says which package to install. With CI=true a missing program fails the test. */
+/**
+ * Returns whether a system program is missing, and prints which package to install. With CI=true, a missing program
+ * fails the test.
+ */
 export function isMissing(program: string): boolean {
   if (spawnSync('sh', ['-c', `command -v ${program}`]).status === 0) return false
   if (process.env.CI === 'true') throw new Error(`install ${program}`)
@@ -10,7 +13,7 @@ export function isMissing(program: string): boolean {
   return true
 }
 
-/** Writes a shell script that replaces a system program, for a PATH that begins with this folder. */
+/** Writes a shell script that replaces a system program if PATH begins with this folder. */
 export function placeProgram(folder: string, name: string, lines: string): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, name), `#!/bin/sh\n${lines}\n`)

@@ -5,7 +5,10 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { freshHome } from './cli.ts'
 
-/** A home, a server for the tests of a file, and the environment to reach it; `toml` is the server's configuration. */
+/**
+ * Returns a home, a server for the tests of a file, and the environment to reach it. `toml` is the server's
+ * configuration.
+ */
 export function cliWithServer(toml?: string, flags?: string[]) {
   const { home, base, slipway: runAs, executable, remove } = freshHome()
   const publicKey = join(home, 'key.pub')

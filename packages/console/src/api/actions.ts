@@ -67,14 +67,14 @@ async function undoChange(
   }
 }
 
-export type Started = { operation: Operation }
+export type StartedOperation = { operation: Operation }
 
 /**
  * A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the
  * result.
  */
 export function useOperation<Input>(
-  options: Omit<ActionOptions<Input, Started>, 'done' | 'about' | 'failed' | 'undo'> & {
+  options: Omit<ActionOptions<Input, StartedOperation>, 'done' | 'about' | 'failed' | 'undo'> & {
     projectId: string
     done: (input: Input) => string
     failed: (input: Input) => string
@@ -83,7 +83,10 @@ export function useOperation<Input>(
   },
 ) {
   /** Waits for the operation. A failure always gets a toast, because the form is closed by then. */
-  const report = async (started: Started | Promise<Started>, input: Input): Promise<void> => {
+  const report = async (
+    started: StartedOperation | Promise<StartedOperation>,
+    input: Input,
+  ): Promise<void> => {
     const failed = options.failed(input)
     try {
       const { operation } = await started
@@ -95,7 +98,7 @@ export function useOperation<Input>(
     }
     await invalidate(options.invalidates)
   }
-  return useMutation<Started, Error, Input>({
+  return useMutation<StartedOperation, Error, Input>({
     mutationFn: options.run,
     onSuccess: async (started, input) => {
       void report(started, input)

@@ -29,8 +29,9 @@ export const queryClient = new QueryClient({
 const refetching = new WeakSet<Query>()
 
 /**
- * Refetches the routes that may have changed. The library skips queries while their first fetch is running,
- * although that fetch may return data from before the change, so each of them is fetched once more.
+ * Refetches the data of all routes for which `mayHaveChanged` returns true. The library does not refetch a query
+ * whose first fetch is still running. That fetch may return data from before the change, so this function refetches
+ * the query when the fetch has ended.
  */
 export async function refetchRoutes(mayHaveChanged: (route: unknown) => boolean): Promise<void> {
   const predicate = ({ queryKey }: Query) => mayHaveChanged(queryKey[0])
@@ -53,7 +54,7 @@ export const onReadError = (listener: (error: unknown) => void): (() => void) =>
     if (event.type === 'updated' && event.action.type === 'error') listener(event.action.error)
   })
 
-/** A rejected refresh ends the session; a lost connection does not. */
+/** The session ends if the service no longer accepts it. A lost connection does not end it. */
 onReadError((error) => {
   if (isApiError(error) && error.code === 'unauthenticated') end('expired')
 })

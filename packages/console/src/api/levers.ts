@@ -13,7 +13,7 @@ export const levers = createLevers({
 })
 type Clock = Awaited<ReturnType<typeof levers.clock.get>>
 
-/** Other clients can use the levers without notifying the console, so it polls. */
+/** The console gets no notification when another client uses a lever, so it polls. */
 const refetchInterval = 5_000
 
 export const clockQuery = queryOptions({

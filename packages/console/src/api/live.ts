@@ -6,8 +6,8 @@ import { isOffline, onConnectionChange } from './connection.ts'
 const groups: RouteId[] = ['instanceGroupList', 'instanceGroupGet']
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
 /**
- * The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row
- * instead.
+ * The routes to refetch after an event, by the event's resource type. The lists of VMs and disks are not among
+ * them, because they are updated row by row.
  */
 const routesByResourceType: Record<string, RouteId[]> = {
   vm: [
@@ -114,7 +114,7 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
   }
 }
 
-/** A lost connection can go unnoticed for a long time, so other signs of it also reopen the stream. */
+/** The stream may notice a lost connection late, so a failed read or an offline browser also reopens it. */
 function onConnectionProblem(listener: () => void): () => void {
   const stopConnection = onConnectionChange(() => isOffline() && listener())
   const stopReads = onReadError((error) => {
@@ -128,13 +128,13 @@ function onConnectionProblem(listener: () => void): () => void {
 
 const refetchProject = () => void refetchRoutes((route) => !String(route).startsWith('admin'))
 
-/** Collects bursts of events, so that each affected route is refetched once. */
+/** Collects the events of a short time, so that each affected route is refetched only once. */
 function newBatch(projectId: string) {
   const pauseMs = 150
   let events: Event[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   // Batches read their rows in order, so that a late response never overwrites newer rows.
-  let updated = Promise.resolve()
+  let listUpdates = Promise.resolve()
   const flush = () => {
     timer = undefined
     const stale = new Set<RouteId>(routesOfEveryEvent)
@@ -144,10 +144,10 @@ function newBatch(projectId: string) {
       ...new Set(events.filter((event) => event.resource_type === type).map((event) => event.resource_id)),
     ]
     const [vmIds, diskIds] = [idsOf('vm'), idsOf('disk')]
-    updated = updated.then(async () => {
+    listUpdates = listUpdates.then(async () => {
       await Promise.all([updateList('vmList', projectId, vmIds), updateList('diskList', projectId, diskIds)])
     })
-    // Attaching or detaching a disk also changes the disk.
+    // A VM event can mean that a disk was attached or detached, which also changes the disk.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
     void refetchRoutes((route) => stale.has(route as RouteId))

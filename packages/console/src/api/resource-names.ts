@@ -28,7 +28,7 @@ function useNames(projectId: string): { names: Map<string, string>; areAllLoaded
 /** Returns the names of a project's resources by ID. */
 export const useResourceNames = (projectId: string): Map<string, string> => useNames(projectId).names
 
-/** Returns display names by the `actor` of an event: the name of an access key or the e-mail of a user. */
+/** Returns display names by the `actor` of an event: the name of an access key or the e-mail address of a user. */
 export function useActorNames(project: Project): Map<string, string> {
   const keys = useQuery({
     ...readAll('accessKeyList', { project_id: project.id }),

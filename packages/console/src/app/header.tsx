@@ -117,7 +117,7 @@ const marks = {
   ],
 } as const
 
-/** Returns the state of the connection; null on pages without live data, unless the connection is lost. */
+/** Returns the connection state to show. A page without live data has none (null) while the service responds. */
 function useConnection(): keyof typeof marks | null {
   const state = useLiveState()
   const isOffline = useIsOffline()

@@ -22,23 +22,24 @@ export function ProjectFrame() {
   const gate = useQuery({
     ...read('quotaList', { params: { project_id: project.id } }),
     enabled: isKnown,
-    // The user resolves this in another tab, so poll.
+    // The user fixes the cause in another tab, so poll.
     refetchInterval: ({ state }) => (gateOf(state.error) ? 2_000 : false),
   })
-  const closed = gateOf(gate.error)
-  useLiveProject(project.id, isKnown && !closed)
+  const closedGate = gateOf(gate.error)
+  useLiveProject(project.id, isKnown && !closedGate)
   useEffect(() => {
     if (isKnown) lastProject.set(project.id)
   }, [project.id, isKnown])
 
   if (!isKnown) return <NoProjectAccess />
-  const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
-  // The page is loading, but stays hidden until it is known whether the whole project is refused.
-  const isHidden = gate.isPending && !worksUnpaid
+  // These pages also work without a payment method.
+  const worksWithoutPayment = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
+  // The page already loads, but stays hidden until the service has accepted or refused the project.
+  const isHidden = gate.isPending && !worksWithoutPayment
   return (
     <PageTitleContext value={project.name}>
       {isHidden && <Skeleton rows={10} className="m-6 max-md:m-4" />}
-      <div hidden={isHidden}>{(!worksUnpaid && closed) || <Outlet />}</div>
+      <div hidden={isHidden}>{(!worksWithoutPayment && closedGate) || <Outlet />}</div>
     </PageTitleContext>
   )
 }
@@ -88,7 +89,7 @@ function Gate({ icon, title, text, action }: GateProps) {
   )
 }
 
-/** Shown until the organization has a payment method. Lists the steps that are already possible. */
+/** Shown until the organization has a payment method. Lists the first steps. */
 function PaymentGate() {
   const { name, organization_id } = useProject()
   const { organizations } = useMe()

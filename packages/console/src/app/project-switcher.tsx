@@ -9,7 +9,7 @@ import { Finder } from '../ui/finder.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 
-/** A longer list of projects has a filter field. */
+/** The list has a filter field if there are more projects. */
 const maxWithoutFilter = 8
 
 export function ProjectSwitcher() {

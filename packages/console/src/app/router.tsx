@@ -33,7 +33,7 @@ async function busiestOf({ projects, organizations }: Awaited<ReturnType<typeof 
     organizations.map(({ id }) =>
       queryClient
         .fetchQuery(read('organizationProjectList', { params: { organization_id: id } }))
-        // The list of a suspended organization is refused.
+        // The service refuses to list the projects of a suspended organization.
         .catch(() => ({ items: [] })),
     ),
   )

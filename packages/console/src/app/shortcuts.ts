@@ -6,9 +6,9 @@ const chordMs = 1200
 
 export function useShortcuts(projectId: string, on: { search: () => void; help: () => void }): void {
   const navigate = useNavigate()
-  // A ref with the time of the key event, so that renders between two keys do not break a chord.
+  // A second key completes a chord until this time. Events have their own time, so slow renders do not break a chord.
   const chordUntil = useRef(0)
-  // Shortcuts are active as soon as the page is visible.
+  // A layout effect, so that shortcuts work as soon as the page is visible.
   useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return

@@ -51,7 +51,7 @@ export function Sidebar() {
         {caller.is_operator && (
           <>
             {entries.length > 0 && <hr className="my-2 border-line" />}
-            {/* On fleet pages, the page below it is the current one. */}
+            {/* On fleet pages, the current link is in the list below, so this link has no background. */}
             <SidebarLink label="Fleet" to="/fleet" icon="layout-grid" isPlain={isFleet} />
           </>
         )}

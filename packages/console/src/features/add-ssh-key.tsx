@@ -2,7 +2,7 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { shellQuote, shownForProject } from '../lib/shell.ts'
+import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { SshKeyField, trimKey } from './ssh-key-field.tsx'
@@ -28,7 +28,7 @@ export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: 
       action="Add key"
       {...submitProps(add, undefined, onClose)}
       reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Enter a name'}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway ssh-key create ${shellQuote(name.trim() || 'NAME')} --file ~/.ssh/id_ed25519.pub`,
         path: '/ssh-keys',
         body: { name: name.trim(), public_key: trimKey(key) },

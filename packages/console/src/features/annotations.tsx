@@ -10,13 +10,13 @@ import { CheckField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
 
-type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
+type AnnotatedResource = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
 
-export const protectionReason = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
+export const protectionReason = ({ deletion_protection }: Pick<AnnotatedResource, 'deletion_protection'>) =>
   deletion_protection ? 'Deletion protection is on. Turn it off in Edit first.' : undefined
 
 /** The lock icon of a resource with deletion protection. */
-export function ProtectedMark({ resource }: { resource: Pick<Annotated, 'deletion_protection'> }) {
+export function ProtectedMark({ resource }: { resource: Pick<AnnotatedResource, 'deletion_protection'> }) {
   if (!resource.deletion_protection) return null
   return (
     <Icon
@@ -29,7 +29,7 @@ export function ProtectedMark({ resource }: { resource: Pick<Annotated, 'deletio
 }
 
 /** Shows the description, labels and protection of a resource, if it has any. */
-export function Annotations({ resource }: { resource: Annotated }) {
+export function Annotations({ resource }: { resource: AnnotatedResource }) {
   const hasLabels = Object.keys(resource.labels).length > 0
   if (!resource.description && !hasLabels && !resource.deletion_protection) return null
   return (
@@ -50,7 +50,7 @@ export function EditButton({
   kind,
   whyNot,
 }: {
-  resource: Annotated & { project_id: string }
+  resource: AnnotatedResource & { project_id: string }
   kind: Kind
   whyNot: string | undefined
 }) {
@@ -81,7 +81,7 @@ export function EditButton({
 
 /** Groups and images cannot be renamed, because member names and requests contain their names. */
 type Kind = 'vm' | 'disk' | 'group' | 'snapshot' | 'image'
-type Changes = Partial<Omit<Annotated, 'id'>>
+type Changes = Partial<Omit<AnnotatedResource, 'id'>>
 
 /** Each change is complete when the server responds. */
 const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<unknown>> = {
@@ -100,7 +100,7 @@ export function AnnotationDialog({
   projectId,
   onClose,
 }: {
-  resource: Annotated
+  resource: AnnotatedResource
   kind: Kind
   projectId: string
   onClose: () => void

@@ -6,7 +6,7 @@ import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { sizeText } from '../lib/format.ts'
 import { mountCommands } from '../lib/guest-commands.ts'
-import { shellQuote, shownForProject } from '../lib/shell.ts'
+import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { Button } from '../ui/button.tsx'
 import { CommandTabs } from '../ui/commands.tsx'
 import { Dialog, FormDialog } from '../ui/dialog.tsx'
@@ -147,7 +147,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
       commands={
         vm &&
         disk &&
-        shownForProject(projectId, {
+        projectCommands(projectId, {
           cli: `slipway disk attach ${shellQuote(disk.name)} ${shellQuote(vm.name)}${mode === 'read-only' ? ' --read-only' : ''}`,
           path: `/vms/${vm.id}/attach-disks`,
           body: attachment(disk, mode),

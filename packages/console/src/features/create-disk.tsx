@@ -8,7 +8,7 @@ import { useQuery } from '../api/use-query.ts'
 import { diskUsdPerHour, monthlyText } from '../lib/disk-price.ts'
 import { usd } from '../lib/format.ts'
 import { nameProblem } from '../lib/names.ts'
-import { shellQuote, shownForProject } from '../lib/shell.ts'
+import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
@@ -75,7 +75,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
         onCreated?.(disk)
       })}
       reason={problem || undefined}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: [
           `slipway disk create ${shellQuote(name || 'NAME')} --size ${shellQuote(size)} --location ${location}`,
           ...(type === 'persistent-ssd' ? [] : [`--type ${type}`]),

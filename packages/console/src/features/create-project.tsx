@@ -41,7 +41,7 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
         label="Name"
         value={name}
         onChange={setName}
-        hint="Includes a network, a subnet in each location and firewall rules that allow SSH."
+        hint="The project starts with a network, a subnet in each location and firewall rules that allow SSH."
         autoFocus
       />
       {organizations.length > 1 && (

@@ -69,7 +69,7 @@ export function EventTable({
       client.eventList(
         {
           project_id: projectId,
-          // One operation has several events, usually three.
+          // An operation, which is one row, usually has three events.
           limit: isExcerpt ? limit * 4 : limit,
           page_token: pageParam || undefined,
           resource_id: resourceId || undefined,
@@ -315,7 +315,7 @@ const addressColumn: Column<Row> = {
   title: 'IP address',
   width: 'minmax(120px, 0.6fr)',
   isFoldable: true,
-  // The oldest event has the client's address; the server writes the later events.
+  // Only the event of the request has the client's address; the server writes the later events.
   cell: ({ events }) => events.findLast(({ client_address }) => client_address)?.client_address || noValue,
 }
 

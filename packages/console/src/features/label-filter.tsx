@@ -1,7 +1,7 @@
 import { isSelected, parseLabelSelector } from '@slipway/contract/labels'
 import { useUrlInputProps } from '../lib/use-search-state.ts'
 
-/** Matches everything while the text is not a valid selector. */
+/** Returns whether the labels match the selector. A text that is not a valid selector matches everything. */
 export function fitsSelector({ labels }: { labels: Record<string, string> }, text: string): boolean {
   const selector = parseLabelSelector(text)
   return !selector || isSelected(labels, selector)

@@ -29,7 +29,7 @@ interface FleetPageProps {
   children: ReactNode
 }
 
-/** An operator page. The sidebar has the links to the other ones. */
+/** An operator page. The sidebar links to the other operator pages. */
 export function FleetPage({ aside, actions, children }: FleetPageProps) {
   const { pathname } = useLocation()
   const { name, path } = fleetPages.find((page) => page.path === pathname) ?? { name: '', path: '' }

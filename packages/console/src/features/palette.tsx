@@ -166,7 +166,7 @@ function useSearchResults(text: string, local: Hit[]): Hit[] {
   }, [isSearching, local, tenant.data, fleet.data, caller.is_operator])
 }
 
-/** Resources without their own page are shown in their list. */
+/** The paths of lists, for resources without a page of their own. */
 const listPaths: Record<
   Exclude<
     SearchResult['resource_type'],

@@ -4,7 +4,7 @@ import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
 import { usePriceOf } from '../api/prices.ts'
 import { plural, usd } from '../lib/format.ts'
-import { shellQuote, shownForProject } from '../lib/shell.ts'
+import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
@@ -154,7 +154,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
         commands={
           asked
-            ? shownForProject(vm.project_id, {
+            ? projectCommands(vm.project_id, {
                 cli: `slipway vm ${asked.toLowerCase()} ${shellQuote(vm.name)}`,
                 method: 'PATCH',
                 path: `/vms/${vm.id}`,

@@ -8,7 +8,7 @@ export const publicAddressOf = (vm: Vm): string => vm.network_interfaces[0]?.ips
 
 export const isSimulatedAddress = (address: string): boolean => cidrContains(simulatedBlock, address)
 
-/** Returns the reserved address of a VM, which is kept when the VM is deleted; '' if it has none. */
+/** Returns the reserved address of a VM, which the project keeps when the VM is deleted; '' if the VM has none. */
 export function reservedAddressOf(vm: Vm): string {
   const address = vm.network_interfaces[0]?.ips[0]?.public_ipv4
   return address?.type === 'static' ? address.address : ''

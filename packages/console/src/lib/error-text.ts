@@ -6,13 +6,13 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   permission_denied: 'Ask an owner of the organization for a higher role.',
   quota_exceeded: 'Delete unused resources, or ask the operator for a higher quota.',
   out_of_stock: 'Choose another location or a smaller type, or try again later.',
-  payment_method_required: 'Ask an owner to add one in billing, then try again.',
+  payment_method_required: 'Ask an owner of the organization to add one, then try again.',
   rate_limited: 'Wait a moment, then try again.',
   internal_error: 'Try again. If it still fails, send the request ID to the operator.',
   unexpected_answer: 'A proxy may have responded, or the server may run a different version.',
 }
 
-/** The page retries failed reads automatically, but never changes. */
+/** The page repeats failed reads automatically. It never repeats a failed change. */
 const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, string>>> = {
   read: {
     unavailable: 'The page retries automatically.',
@@ -22,7 +22,7 @@ const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, strin
   change: {
     unavailable: 'Try again in a moment.',
     connection_failed: 'The request may not have arrived. Check your connection, then try again.',
-    timed_out: 'The request may still take effect. Check the page before you try again.',
+    timed_out: 'The request may still take effect. Check whether it did before you try again.',
   },
 }
 

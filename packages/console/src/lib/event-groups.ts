@@ -13,7 +13,7 @@ export interface EventGroup<One extends Event = Event> {
 export const operationOf = ({ data }: Event): string =>
   typeof data.operation_id === 'string' ? data.operation_id : ''
 
-/** Groups events by operation. The input and the result are sorted, newest first. */
+/** Groups events by operation. The given events and the groups are sorted, newest first. */
 export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[] {
   const byOperation = new Map<string, One[]>()
   const groups: One[][] = []
@@ -47,5 +47,5 @@ const tones: [Tone, RegExp][] = [
   ['busy', /(creat|start|stopp|resett|delet|updat|resiz|attach|detach)ing/],
 ]
 
-/** Returns the tone, which selects the color of an event. */
+/** Returns the tone of an event type. It selects the color of the event. */
 export const eventTone = (type: string): Tone => tones.find(([, words]) => words.test(type))?.[0] ?? 'idle'

@@ -1,18 +1,19 @@
 import type { Event } from '@slipway/sdk'
 
-const dollars = (digits: number) =>
+const decimals = (digits: number) =>
   new Intl.NumberFormat(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })
-const cents = dollars(2)
-const fine = dollars(4)
+const twoDecimals = decimals(2)
+const fourDecimals = decimals(4)
 
 /** Prices below 0.10 USD have four decimals. */
 export function usd(value: number | null | undefined): string {
   if (value === null || value === undefined) return 'no price set'
-  return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
+  const format = value !== 0 && Math.abs(value) < 0.1 ? fourDecimals : twoDecimals
+  return `${format.format(value)} USD`
 }
 
 /** Formats an amount without its unit, for columns with the unit in their title. */
-export const amount = (value: number): string => cents.format(value)
+export const amount = (value: number): string => twoDecimals.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
 /** Numbers, dates and percentages use the browser's locale. */
@@ -30,7 +31,7 @@ export const timeZone: string =
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
-/** Returns only the largest unit; below 10 hours, also the minutes. */
+/** Shows only the largest unit, but hours below 10 with their minutes. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -130,7 +131,7 @@ export function eventText({
 export const changeText = (operationName: string, resourceType: string): string =>
   `${stepText(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceText(resourceType)}`
 
-/** The texts of event types that cannot be derived from their name. */
+/** The texts of event types whose text cannot be derived from the type. */
 const eventTexts: Record<string, string> = {
   'operator.read': 'Viewed by operator',
   'user.reset_mailed': 'Password reset link sent',
@@ -166,7 +167,7 @@ const stepTexts: Record<string, string> = {
   boot: 'Start the VM on its host',
   finish: 'Record the result',
   wait_for_cancelled: 'Wait for cancelled operations',
-  remove: 'Remove it from the host',
+  remove: 'Remove the resource from the host',
   release: 'Release resources',
   shut_down: 'Shut down the operating system',
   power_off: 'Power off the VM',

@@ -22,6 +22,6 @@ export function parseLabels(text: string): { labels: Labels; problem: string } {
       return { labels, problem: `${part}: values can contain letters, digits, ., _ and -.` }
     labels[key] = value
   }
-  const isTooMany = Object.keys(labels).length > maxLabels
-  return { labels, problem: isTooMany ? `Enter at most ${maxLabels} labels.` : '' }
+  const hasTooMany = Object.keys(labels).length > maxLabels
+  return { labels, problem: hasTooMany ? `Enter at most ${maxLabels} labels.` : '' }
 }

@@ -87,12 +87,12 @@ const commandsAt = (
 })
 
 /** Returns the commands that are equivalent to a project form. */
-export const shownForProject = (projectId: string, request: ShownRequest): Commands =>
+export const projectCommands = (projectId: string, request: ShownRequest): Commands =>
   commandsAt(`/v0.1/projects/${projectId}`, request)
 
 /** Returns the commands that are equivalent to an organization form. */
-export const shownForOrganization = (organizationId: string, request: ShownRequest): Commands =>
+export const organizationCommands = (organizationId: string, request: ShownRequest): Commands =>
   commandsAt(`/v0.1/organizations/${organizationId}`, request)
 
 /** Returns the commands that are equivalent to an operator form. */
-export const shownForOperator = (request: ShownRequest): Commands => commandsAt('/v0.1/admin', request)
+export const operatorCommands = (request: ShownRequest): Commands => commandsAt('/v0.1/admin', request)

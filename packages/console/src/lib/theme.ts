@@ -5,13 +5,13 @@ const storageKey = 'slipway-theme'
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)')
 const listeners = new Set<() => void>()
 
-function chosen(): ThemeChoice {
+function readChoice(): ThemeChoice {
   const stored = localStorage.getItem(storageKey)
   return stored === 'light' || stored === 'dark' ? stored : 'system'
 }
 
 function apply(): void {
-  const choice = chosen()
+  const choice = readChoice()
   const isDark = choice === 'dark' || (choice === 'system' && systemIsDark.matches)
   document.documentElement.dataset.theme = isDark ? 'dark' : 'light'
   for (const listener of listeners) listener()
@@ -36,7 +36,7 @@ const subscribe = (listener: () => void) => {
   listeners.add(listener)
   return () => listeners.delete(listener)
 }
-export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(subscribe, chosen)
+export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(subscribe, readChoice)
 /** Returns the current theme, for charts that choose their own colors. */
 export const useTheme = (): string =>
   useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? 'light')

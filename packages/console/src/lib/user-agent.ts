@@ -1,4 +1,4 @@
-/** The first match is used, because most user agents also contain the names further down. */
+/** The first match counts, because most user agents also contain names from further down the list. */
 const programs: [RegExp, string][] = [
   [/\bEdg\//, 'Edge'],
   [/\bFirefox\//, 'Firefox'],

@@ -25,7 +25,7 @@ export function Menu({
   label: string
   entries: MenuEntry[]
   header?: ReactNode
-  /** The edges of the menu and the button that are aligned. */
+  /** Which edges of the menu and its button are aligned. */
   align?: 'start' | 'end'
 }) {
   return (

@@ -23,7 +23,7 @@ interface PageProps {
   /** Shown next to the title. */
   aside?: ReactNode
   actions?: ReactNode
-  /** Why some actions are disabled. Shown as text, because users may not hover over disabled buttons. */
+  /** Why some actions are disabled. Shown as text, because users do not always hover over disabled buttons. */
   reasons?: (string | undefined)[]
   /** Uses the full width, for tables. */
   isWide?: boolean

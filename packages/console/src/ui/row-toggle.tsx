@@ -3,13 +3,13 @@ import { Icon } from './icon.tsx'
 
 interface RowToggleProps {
   isOpen: boolean
-  /** What the row shows when it is open. */
+  /** Describes the details. */
   title: string
   onToggle: () => void
   children: ReactNode
 }
 
-/** The text of a row that shows and hides the details below it. */
+/** The text of a row as a button that shows and hides the details below the row. */
 export const RowToggle = ({ isOpen, title, onToggle, children }: RowToggleProps) => (
   <button
     type="button"

@@ -7,7 +7,7 @@ import { useScrollEdges } from './columns/scroll-edges.ts'
 
 export interface Column<Row> {
   key: string
-  /** Empty for the buttons, whose header screen readers announce as "Actions". */
+  /** Empty for the column of buttons. Screen readers announce its header as "Actions". */
   title: string
   /** Cards and folded columns omit a cell without content: null, false, an empty string, or `noValue`. */
   cell: (row: Row) => ReactNode
@@ -18,9 +18,9 @@ export interface Column<Row> {
   sortBy?: (row: Row) => string | number
   /** True for the column of buttons: the last column, sticky, with a width in pixels. */
   isActions?: boolean
-  /** True if the column is in the title of the card on narrow screens, after the first column. */
+  /** True if the card on narrow screens has the column in its title, after the first column. */
   isInTitle?: boolean
-  /** True if the column is among the first to be shown below the row, in small text, when there is no room. */
+  /** True if the column is among the first to move below the row, in small text, when the table is too narrow. */
   isFoldable?: boolean
 }
 

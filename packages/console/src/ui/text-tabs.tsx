@@ -3,8 +3,10 @@ import { CopyButton } from './copy.tsx'
 
 interface TabText {
   name: string
-  /** What the copy button copies. */
+  /** The text that the copy button copies. */
   text: string
+  /** The label of the copy button. */
+  copyLabel: string
   /** The text in a form that is easier to read. */
   shown: string
   /** Replaces an empty text. */
@@ -27,7 +29,7 @@ export const TextTabs = ({ label, texts }: { label: string; texts: TabText[] }) 
         </Tabs.Tab>
       ))}
     </Tabs.List>
-    {texts.map(({ name, text, shown, empty }, index) => (
+    {texts.map(({ name, text, copyLabel, shown, empty }, index) => (
       <Tabs.Panel key={name} value={index} className="relative px-3 py-2">
         {text === '' ? (
           <p className="text-ink-muted">{empty}</p>
@@ -38,7 +40,7 @@ export const TextTabs = ({ label, texts }: { label: string; texts: TabText[] }) 
               {shown}
             </pre>
             <span className="absolute -top-8 right-2">
-              <CopyButton text={text} label={`Copy the ${name.toLowerCase()}`} />
+              <CopyButton text={text} label={copyLabel} />
             </span>
           </>
         )}

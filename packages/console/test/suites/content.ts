@@ -7,14 +7,14 @@ import {
   modalOf,
   openOnNarrowScreen,
   screenshot,
-  settled,
   takeProject,
   useConsole,
   visit,
+  waitUntilLoaded,
 } from '../support/browser.ts'
 
 describe.skipIf(isBrowserMissing)('the content of the console', () => {
-  const scene = useConsole('Truth')
+  const scene = useConsole('Content')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
@@ -257,7 +257,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
       .getByRole('table', { name: 'By product' })
       .getByRole('row', { name: /^a40\.1x \d+\.\d\d$/ })
       .waitFor()
-    await settled(page)
+    await waitUntilLoaded(page)
     // The table is itemized, so the page must not say otherwise.
     expect(await main().getByText('not yet itemized').count()).toBe(0)
     await screenshot(page, 'usage-first-day-light')
@@ -284,7 +284,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await notice.getByText(/Cloud-init finished\nfallen login:/).waitFor()
   })
 
-  test('search finds a VM of another project, and can stop a VM of this project', async () => {
+  test('search finds a VM of another project, and can stop a VM of the open project', async () => {
     const { service, page } = scene
     const [here, there] = [takeProject(service), takeProject(service)]
     await createVm(service, 'near-by', 'a40.1x', here)

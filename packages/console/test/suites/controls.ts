@@ -16,7 +16,7 @@ import {
 import type { Service } from '../support/service.ts'
 
 describe.skipIf(isBrowserMissing)('resources and controls of the console', () => {
-  const scene = useConsole('Craft')
+  const scene = useConsole('Controls')
   let service: Service
   let page: Page
   let project_id: string
@@ -66,7 +66,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     })
   })
 
-  test('a click on a label filters the list by this label', async () => {
+  test('a click on a label filters the list by that label', async () => {
     const vms = [
       { ...vmRequest('trainer', 'a40.1x'), labels: { team: 'ml' } },
       { ...vmRequest('tester', 'a40.1x'), labels: { team: 'qa' } },
@@ -89,7 +89,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     expect(await row(/datasets/).count()).toBe(0)
   })
 
-  test('a filter keeps every character that is typed quickly, and the other filters', async () => {
+  test('typing quickly in a filter loses no character and keeps the other filters', async () => {
     await createVm(service, 'trainer', 'a40.1x', project_id)
     await open('/vms')
     await main().getByLabel('Filter by name, address or ID').focus()
@@ -218,7 +218,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await row.getByRole('link', { name: 'trainer' }).waitFor()
   })
 
-  test('a disk that is created in the form for a VM is attached to it', async () => {
+  test('a disk that is created in the form for a VM is attached to the VM', async () => {
     await open('/vms/new')
     await main().getByRole('button', { name: 'Create a disk' }).click()
     await dialog().getByLabel('Name').fill('datasets')
@@ -272,7 +272,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
       const element = await save.elementHandle()
       await main().getByLabel('Monthly limit (USD)').fill('a lot')
       const off = await save.evaluate(appearanceOf)
-      // The element must stay the same to keep the focus.
+      // The element must stay the same, or it would lose the focus.
       expect(await save.evaluate((now, before) => now === before, element), theme).toBe(true)
       expect(off.contrast, theme).toBeGreaterThanOrEqual(4.5)
       expect(Math.abs(off.brightness - live.brightness), theme).toBeGreaterThan(0.1)

@@ -47,7 +47,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     })
   })
 
-  test('a disk is detached from a running VM only after a warning that names its device', async () => {
+  test('a disk is detached from a running VM only after a warning that names the device', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await service.asOwner.diskCreate(
@@ -76,7 +76,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await detach.waitFor({ state: 'detached' })
   })
 
-  test('several VMs are deleted only after their number is typed', async () => {
+  test('several VMs are deleted only after the user types how many', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     for (const name of ['one', 'two']) await createVm(service, name, 'a40.1x', project_id)
@@ -93,7 +93,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await result(page, 'Deleted 2 VMs').waitFor()
   })
 
-  test('a new key has the least rights, and expiry and addresses can be chosen', async () => {
+  test('a new key can only read by default, and its expiry and allowed addresses can be chosen', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await open(project_id, '/settings/keys')
@@ -125,7 +125,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     expect(daysLeft(watcher!.expires_at)).toBe(30)
   })
 
-  test('Escape asks before it closes the dialog of a new secret', async () => {
+  test('Escape asks for confirmation before it closes a dialog that shows a new secret', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/keys')
     await page.getByRole('button', { name: 'Create key' }).first().click()

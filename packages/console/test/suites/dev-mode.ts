@@ -64,7 +64,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
     await page.context().close()
   })
 
-  test('other users only see that the service is in dev mode', async () => {
+  test('a user who is not an operator sees only that the service is in dev mode', async () => {
     const { page, bar } = await open(server.email, server.password)
     await bar.getByText('Local service in dev mode').waitFor()
     expect(await bar.getByRole('button').count()).toBe(0)
@@ -72,7 +72,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
     await page.context().close()
   })
 
-  test('an ordinary service has no dev mode bar, and the console does not request one', async () => {
+  test('without dev mode, the console shows no dev mode bar and does not load its code', async () => {
     const { page } = scene
     const requested: string[] = []
     page.on('request', (request) => requested.push(new URL(request.url()).pathname))

@@ -15,8 +15,8 @@ import {
 } from '../support/browser.ts'
 import { openFaultyProxy } from '../support/faulty-proxy.ts'
 
-const isLive = (on: Page) => on.getByRole('banner').getByText('Live', { exact: true })
-const isReconnecting = (on: Page) => on.getByRole('banner').getByText('Reconnecting', { exact: true })
+const liveMark = (on: Page) => on.getByRole('banner').getByText('Live', { exact: true })
+const reconnectingMark = (on: Page) => on.getByRole('banner').getByText('Reconnecting', { exact: true })
 const rowOf = (table: string) => (on: Page, name: string) =>
   on.getByRole('table', { name: table }).getByRole('row', { name: new RegExp(name) })
 const [vmRow, diskRow] = [rowOf('VMs'), rowOf('Disks')]
@@ -83,11 +83,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await createDisk(project_id, 'before-the-storm')
     await open(project_id, '/disks')
     await diskRow(page, 'before-the-storm').waitFor()
-    await isLive(page).waitFor()
+    await liveMark(page).waitFor()
     await service.stop()
-    await isReconnecting(page).waitFor()
+    await reconnectingMark(page).waitFor()
     await service.start()
-    await isLive(page).waitFor({ timeout: 60_000 })
+    await liveMark(page).waitFor({ timeout: 60_000 })
     await createDisk(project_id, 'after-the-storm')
     await diskRow(page, 'after-the-storm').getByText('available').waitFor()
   }, 240_000)
@@ -117,11 +117,12 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const vm = await createVm(service, 'first-name', 'a40.1x', project_id)
     const read = await holdResponse(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
     await load(project_id, `/vms/${vm.id}`)
-    await read.isRequested
-    await isLive(page).waitFor()
-    const isEventReceived = page.waitForRequest('**/alerts')
+    await read.requested
+    await liveMark(page).waitFor()
+    // The page reads the alerts after every event.
+    const eventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { name: 'second-name' })
-    await isEventReceived
+    await eventReceived
     read.release()
     await page.getByRole('heading', { level: 1, name: 'second-name' }).waitFor()
   })
@@ -136,11 +137,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'first-name').waitFor()
     const read = await holdResponse(page, '**/disks?limit=500')
     stream.release()
-    await read.isRequested
-    await isLive(page).waitFor()
-    const isEventReceived = page.waitForRequest('**/alerts')
+    await read.requested
+    await liveMark(page).waitFor()
+    const eventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name: 'second-name' })
-    await isEventReceived
+    await eventReceived
     read.release()
     await diskRow(page, 'second-name').waitFor()
   })
@@ -151,18 +152,18 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const { operation } = await createDisk(project_id, 'first-name')
     const { result: disk } = await service.asOwner.wait<Disk>({ project_id }, operation)
     await open(project_id, '/disks')
-    await isLive(page).waitFor()
+    await liveMark(page).waitFor()
     await diskRow(page, 'first-name').waitFor()
     const earlier = await holdResponse(page, '**/disks?ids=*')
     const rename = (name: string) => service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name })
     await rename('second-name')
-    await earlier.isRequested
-    const isEventReceived = page.waitForResponse('**/alerts')
+    await earlier.requested
+    const eventReceived = page.waitForResponse('**/alerts')
     await rename('third-name')
-    await isEventReceived
-    const hasResponse = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
+    await eventReceived
+    const responseEnded = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
     earlier.release()
-    await hasResponse
+    await responseEnded
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))))
     await diskRow(page, 'third-name').waitFor()
   })
@@ -198,31 +199,31 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await createDisk(projectId, 'made-before')
       await far.page.goto(`${proxy.url}/projects/${projectId}/disks`)
       await diskRow(far.page, 'made-before').waitFor()
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
     }
 
-    test('a page catches up after the connection was cut', async () => {
+    test('a page shows what it missed after the connection was cut', async () => {
       await openDisks()
       proxy.cut()
-      await isReconnecting(far.page).waitFor()
+      await reconnectingMark(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
       proxy.restore()
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
 
-    test('a page catches up when its stream is silent but not closed', async () => {
+    test('a page reconnects and shows what it missed when its stream is silent but not closed', async () => {
       await openDisks()
       proxy.silence()
-      // The service sends a comment every 15 s. A late one is not an error yet.
+      // The service sends a comment every 15 s. A late comment is not an error yet.
       await far.page.clock.runFor(20_000)
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
       await far.page.clock.runFor(30_000)
-      await isReconnecting(far.page).waitFor()
+      await reconnectingMark(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
       proxy.cut()
       proxy.restore()
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
 
@@ -232,20 +233,20 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await far.page.getByText('No disks yet').waitFor()
       proxy.cut()
       stream.release()
-      await isReconnecting(far.page).waitFor()
+      await reconnectingMark(far.page).waitFor()
       proxy.restore()
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
     })
 
     test('a page opens after a reconnect if the connection was cut while its code was loading', async () => {
       await far.page.goto(`${proxy.url}/projects/${projectId}`)
-      await isLive(far.page).waitFor()
+      await liveMark(far.page).waitFor()
       const code = await holdBack(far.page, '**/assets/disks-*.js')
       await far.page.getByRole('link', { name: 'Disks' }).click()
-      await code.isRequested
+      await code.requested
       proxy.cut()
       code.release()
-      await isReconnecting(far.page).waitFor()
+      await reconnectingMark(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
       proxy.restore()
       await diskRow(far.page, 'made-meanwhile').waitFor()
@@ -258,19 +259,19 @@ async function holdBack(page: Page, url: string) {
   const gate = newGate()
   await page.route(url, async (route) => {
     gate.markRequested()
-    await gate.isReleased
+    await gate.released
     await route.continue()
   })
   return gate
 }
 
-/** Delays the response to one request. It contains the state at the time of the request. */
+/** Delays the response to one request. The response contains the state at the time of the request. */
 async function holdResponse(page: Page, url: string) {
   const gate = newGate()
   const hold = async (route: Route) => {
     const response = await route.fetch()
     gate.markRequested()
-    await gate.isReleased
+    await gate.released
     await route.fulfill({ response })
   }
   await page.route(url, hold, { times: 1 })
@@ -280,11 +281,11 @@ async function holdResponse(page: Page, url: string) {
 function newGate() {
   let release = () => {}
   let markRequested = () => {}
-  const isReleased = new Promise<void>((resolve) => {
+  const released = new Promise<void>((resolve) => {
     release = resolve
   })
-  const isRequested = new Promise<void>((resolve) => {
+  const requested = new Promise<void>((resolve) => {
     markRequested = resolve
   })
-  return { isRequested, markRequested, isReleased, release }
+  return { requested, markRequested, released, release }
 }

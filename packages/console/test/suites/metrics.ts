@@ -12,7 +12,7 @@ import {
 } from '../support/browser.ts'
 import type { Service } from '../support/service.ts'
 
-/** The samples of the last hour except 20 minutes in the middle: a busy GPU, and counters that grow evenly. */
+/** Adds samples of a busy GPU and evenly growing counters for the last hour, except 20 minutes in the middle. */
 const addSamples = (service: Service, vm: Vm) =>
   service.sql(
     `INSERT INTO vm_samples (vm_id, at, data)
@@ -60,7 +60,7 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     expect(findings).toEqual([])
   })
 
-  test('metrics are also shown as tables, in which a gap has no value, and for longer ranges', async () => {
+  test('metrics can be shown as tables, where a gap has no values, and for longer ranges', async () => {
     await open(`/vms/${vm.id}/metrics`)
     await main().getByLabel('View').selectOption('Tables')
     const power = main().getByRole('table', { name: 'GPU power' })

@@ -41,7 +41,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   const goTo = (name: string) =>
     page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
 
-  /** Creates a project through the API and adds a card in billing. */
+  /** Creates a project through the API and adds a card in the billing dashboard. */
   async function openNewProject() {
     const { email, organization_id } = owner
     const { token } = await logIn({ baseUrl: scene.service.url, email, password })
@@ -63,7 +63,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   }
   const summary = () => page.getByRole('complementary', { name: 'Summary' })
 
-  /** Clicks the button that opens billing, and runs `work` in the new tab. */
+  /** Clicks the button that opens the billing dashboard, and runs `work` in the new tab. */
   async function inBilling(button: ReturnType<Page['getByRole']>, work: (billing: Page) => Promise<void>) {
     const [billing] = await Promise.all([page.context().waitForEvent('page'), button.click()])
     await work(billing)
@@ -89,12 +89,12 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByText('No projects yet').waitFor()
     await main().getByRole('button', { name: 'Create project' }).click()
     await dialog().getByLabel('Name').fill('research')
-    // Errors of single requests stay hidden until it is known that the whole project is refused.
+    // The page hides errors of single requests until it knows that the service refuses the whole project.
     let release = () => {}
-    const isReleased = new Promise<void>((resolve) => {
+    const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    await page.route(/\/quotas$/, (route) => isReleased.then(() => route.continue()))
+    await page.route(/\/quotas$/, (route) => released.then(() => route.continue()))
     const refused = page.waitForResponse((response) => /\/budget$/.test(response.url()))
     await dialog().getByRole('button', { name: 'Create project' }).click()
     expect((await refused).status()).toBe(402)
@@ -143,7 +143,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await result(page, 'first is running').waitFor()
   })
 
-  test('a toast about a missing payment method opens billing', async () => {
+  test('a toast about a missing payment method has a button that opens the billing dashboard', async () => {
     await openNewProject()
     await requestVm('first')
     await result(page, 'first is running').waitFor()
@@ -212,7 +212,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByText('"type": "webhook.test"').first().waitFor()
     await delivery.getByRole('tab', { name: 'Response 500' }).click()
     await delivery.getByText('out of order <now>').waitFor()
-    await delivery.getByRole('button', { name: 'Copy the response 500' }).waitFor()
+    await delivery.getByRole('button', { name: 'Copy the response' }).waitFor()
     expect(await inBothThemes(page, 'webhook-delivery')).toEqual([])
     await detail.click()
     expect(await delivery.getByRole('time').last().textContent()).toMatch(/:\d\d:\d\d/)
@@ -227,7 +227,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
       .click()
     const listed = main().getByRole('row', { name: /failing since / })
     await listed.getByRole('link', { name: receiver.url }).click()
-    // Skip a day of attempts.
+    // Attempts continue for a day. End them now.
     await scene.service.sql(
       `UPDATE webhook_deliveries SET state = 'failed', completed_at = slipway_now(), next_attempt_at = NULL
        WHERE state = 'pending' AND event_type = 'webhook.test'`,
@@ -245,7 +245,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
         .getByRole('row', { name: new RegExp(`^${event} disk datasets delivered`) })
         .waitFor()
     await main().getByRole('button', { name: 'Pause' }).click()
-    // Deliveries about these changes also wait.
+    // Deliveries that wait also show “paused”.
     await main().getByText('paused', { exact: true }).first().waitFor()
     const trail = page.getByRole('navigation', { name: 'Breadcrumbs' })
     await trail.getByRole('link', { name: 'Webhooks' }).click()

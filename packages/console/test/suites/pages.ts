@@ -14,10 +14,10 @@ import {
   openOnNarrowScreen,
   openTab,
   screenshot,
-  settled,
   signIn,
   useConsole,
   visit,
+  waitUntilLoaded,
 } from '../support/browser.ts'
 import type { Service } from '../support/service.ts'
 
@@ -40,10 +40,10 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   const main = () => page.getByRole('main')
 
-  test('the first page loads less script than the limit', async () => {
+  test('the first page loads less JavaScript than the limit', async () => {
     const visitor = await openTab(await scene.browser.newContext())
     await signIn(visitor.page, service)
-    await settled(visitor.page)
+    await waitUntilLoaded(visitor.page)
     const names = await visitor.page.evaluate(() =>
       performance.getEntriesByType('resource').flatMap(({ name }) => (name.endsWith('.js') ? [name] : [])),
     )
@@ -167,7 +167,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const base = `${service.url}/projects/${service.project_id}`
     for (const path of ['', '/vms', '/vms/new', `/vms/${vm.id}`]) {
       await page.goto(base + path)
-      await settled(page)
+      await waitUntilLoaded(page)
       const sum = await page.evaluate(() => (window as unknown as { shifts: { sum: number } }).shifts.sum)
       expect(sum, path).toBeLessThan(0.1)
     }
@@ -177,10 +177,10 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   test('a resource whose name is not loaded yet is not shown as deleted', async () => {
     const { project_id } = service
     let release = () => {}
-    const isReleased = new Promise<void>((resolve) => {
+    const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    await page.route(/\/vpc\/subnets\?/, (route) => isReleased.then(() => route.continue()))
+    await page.route(/\/vpc\/subnets\?/, (route) => released.then(() => route.continue()))
     await page.goto(`${service.url}/projects/${project_id}/vms/${vm.id}`)
     const network = main().getByRole('region', { name: 'Network' })
     await network.getByText('Allow tcp 22 from anywhere to every VM').waitFor()
@@ -282,7 +282,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     expect(await inBothThemes(page, 'disks-error')).toEqual([])
     await main().getByRole('button', { name: 'Try again' }).waitFor()
     await page.unroute(/\/disks\?/)
-    // The page also retries automatically and may be faster.
+    // The page also retries automatically, which may remove the button before the click.
     await page.evaluate(() => {
       const buttons = [...document.querySelectorAll('button')]
       buttons.find(({ textContent }) => textContent === 'Try again')?.click()
@@ -302,7 +302,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['accept', '/accept#code=slpc_example'],
     ] as const) {
       await visitor.page.goto(service.url + path)
-      await settled(visitor.page)
+      await waitUntilLoaded(visitor.page)
       findings.push(
         ...(await inBothThemes(visitor.page, name)),
         ...(await onNarrowScreen(visitor.page, name)),

@@ -79,7 +79,7 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
     await section.getByText('No additional recipients.').waitFor()
   })
 
-  test('a VM and a user have pages for operators', async () => {
+  test('an operator can open the pages of a tenant’s VM and of a user', async () => {
     const vm = await createVm(service, 'looked-at', 'a40.1x')
     await visit(page, '/fleet/vms')
     await main().getByRole('link', { name: 'looked-at' }).click()

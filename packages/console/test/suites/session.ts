@@ -118,7 +118,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await identity.getByText('Not linked', { exact: true }).waitFor()
   })
 
-  test('the first sign-in opens the project with running VMs, and all projects have an overview', async () => {
+  test('the first sign-in opens the project with running VMs, and a page lists all projects', async () => {
     const tenant = await addTenant(scene.service, 'Landing', 1)
     const busyId = tenant.spareProjects[0]!
     const vm = await createVm(tenant, 'worker', 'a40.1x', busyId)
@@ -152,16 +152,16 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     const { service } = scene
     await signIn(page, service)
     const main = page.getByRole('main')
-    const isFramed = () => page.getByRole('navigation', { name: 'Main' }).waitFor()
+    const waitForSidebar = () => page.getByRole('navigation', { name: 'Main' }).waitFor()
     await page.goto(`${service.url}/nowhere/at/all`)
     await main.getByText('This page does not exist.').waitFor()
-    await isFramed()
+    await waitForSidebar()
     await visit(page, '/projects/01a1eb39-0000-7000-8000-000000000000/vms')
     await main.getByText(`or ${service.email} is not a member of its organization`).waitFor()
-    await isFramed()
+    await waitForSidebar()
     await visit(page, '/fleet')
     await main.getByText(`${service.email} is not an operator.`).waitFor()
-    await isFramed()
+    await waitForSidebar()
     expect(await inBothThemes(page, 'operators-only')).toEqual([])
     expect(await onNarrowScreen(page, 'operators-only')).toEqual([])
   })

@@ -31,11 +31,11 @@ export async function visit(page: Page, path: string): Promise<void> {
     history.pushState(null, '', path)
   }, path)
   await page.locator('h1:not([data-left])').waitFor()
-  await settled(page)
+  await waitUntilLoaded(page)
 }
 
 /** Waits until the page has loaded its data. */
-export async function settled(page: Page): Promise<void> {
+export async function waitUntilLoaded(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
 }

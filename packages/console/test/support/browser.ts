@@ -7,7 +7,7 @@ import { launch, visit } from './browser-program.ts'
 import { addTenant, addUser, removeVms, type Service, startService } from './service.ts'
 
 export { inBothThemes, onNarrowScreen, openOnNarrowScreen, screenshot } from './appearance.ts'
-export { settled, visit } from './browser-program.ts'
+export { visit, waitUntilLoaded } from './browser-program.ts'
 
 /** If Chromium is missing, `npm test` prints a note, or fails with CI=true. */
 export const isBrowserMissing = (process.env.SLIPWAY_MISSING ?? '').split(',').includes('chromium')
@@ -39,11 +39,11 @@ export async function signIn(
   await page.getByLabel('E-mail').fill(who.email)
   await page.getByLabel('Password').fill(who.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await landed(page)
+  await waitForFirstPage(page)
 }
 
 /** Waits for the first page after a sign-in. The navigation appears before a project is chosen. */
-async function landed(page: Page) {
+async function waitForFirstPage(page: Page) {
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
 }
@@ -66,7 +66,7 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.goto(inviteUrl)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Set password and sign in' }).click()
-  await landed(page)
+  await waitForFirstPage(page)
 }
 
 /** Presses two keys without waiting for the page in between. */

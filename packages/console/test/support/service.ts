@@ -47,7 +47,8 @@ type RunningService = Awaited<ReturnType<typeof startService>>
 
 /**
  * Adds an organization with a payment method and quotas for the whole fleet, an owner, a project and an access key. The
- * `spareCount` projects are for tests that need their own; they must exist before sign-in, when the console loads them.
+ * `spareCount` projects are for tests that need their own project. They must exist when the user signs in, because the
+ * console loads the list of projects then.
  */
 export async function addTenant(service: RunningService, organization: string, spareCount: number) {
   const { url: baseUrl, operator, sql } = service

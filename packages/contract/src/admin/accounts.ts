@@ -24,7 +24,7 @@ import {
 } from '../schema.ts'
 import { HostVm } from './fleet.ts'
 
-/** Operator routes for VMs of tenants, user accounts and operator keys. */
+/** Operator routes for tenants' VMs, user accounts and operator keys. */
 
 export const AdminVm = record('AdminVm', {
   ...HostVm.properties,

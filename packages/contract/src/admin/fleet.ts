@@ -59,7 +59,7 @@ export const faultGroupings = ['model', 'host', 'xid'] as const
 export type FaultGrouping = (typeof faultGroupings)[number]
 /** The longest period for which faults are counted, in days. */
 export const maxFaultDays = 90
-/** The remaining groups are combined into one, so that the list stays short in a large fleet. */
+/** How many groups are listed separately. All others are combined, so that the list stays short in a large fleet. */
 export const maxFaultGroups = 20
 
 export const GpuFaultDay = record('GpuFaultDay', {
@@ -69,7 +69,7 @@ export const GpuFaultDay = record('GpuFaultDay', {
     examples: ['A100 80GB PCIe'],
   }),
   host_id: Type.String({ description: 'With `group_by=host`: the host. Otherwise empty.' }),
-  location: Type.String({ description: 'With `group_by=host`: its location. Otherwise empty.' }),
+  location: Type.String({ description: 'With `group_by=host`: the location of the host. Otherwise empty.' }),
   host_faults: Type.Integer({ description: 'Faults that hosts detected.' }),
   guest_faults: Type.Integer({ description: 'Faults that guests reported. They may be false.' }),
   other_errors: Type.Integer({
@@ -101,7 +101,7 @@ export const Host = record('Host', {
   draining_since: Type.String({
     ...Timestamp,
     description:
-      'When the current drain was requested. Empty if no drain is in progress, or if its event is older than the retention period.',
+      'When the current drain was requested. Empty if no drain is in progress, or if the event of the drain is older than the retention period.',
   }),
   vms_at_drain: Type.Integer({
     description: 'How many VMs were on the host when the current drain began; 0 if unknown.',

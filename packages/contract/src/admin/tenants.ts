@@ -197,7 +197,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Invite a user',
     description:
-      'The user accepts with the link, which creates an account, or adds the role or operator rights to an existing account. Until then, `id` is the id of the invitation. A new invitation to the same address replaces the link.',
+      'Accepting the invitation with the link creates an account, or adds the role or operator rights to an existing account. Until then, `id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'operator',
     body: body('UserCreate', {
       email: Email,

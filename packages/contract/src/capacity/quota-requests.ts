@@ -61,7 +61,7 @@ export const quotaRequestRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Request a higher quota from the operators',
     description:
-      'The operators get an alert, and approve or reject the request. Each quota can have one open request; to request a different limit, withdraw it first.',
+      'The operators get an alert, and approve or reject the request. Each quota can have one open request; to request a different limit, withdraw the open request first.',
     access: 'admin',
     body: body('QuotaRequestCreate', {
       name: Type.Enum([...organizationQuotaNames]),

@@ -64,15 +64,15 @@ export type CapacityRequestCreate = Static<typeof CapacityRequestCreate>
 export const CapacityEstimate = record('CapacityEstimate', {
   earliest_at: Type.String({
     ...Timestamp,
-    description: 'About 10% of such requests are granted by this time. Empty if there is no estimate.',
+    description: 'About 10% of comparable requests are granted by this time. Empty if there is no estimate.',
   }),
   likely_at: Type.String({
     ...Timestamp,
-    description: 'About 50% of such requests are granted by this time.',
+    description: 'About 50% of comparable requests are granted by this time.',
   }),
   latest_at: Type.String({
     ...Timestamp,
-    description: 'About 90% of such requests are granted by this time.',
+    description: 'About 90% of comparable requests are granted by this time.',
   }),
   basis: Type.Enum(['expiries', 'history', 'none'], {
     description:
@@ -80,7 +80,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'The share of the 200 most recent requests that were granted by the `latest_at` of their first estimate. Null if there are no such requests yet.',
+      'How reliable the estimates are: the share of the 200 requests that ended last that were granted by the `latest_at` of their first estimate. Null if no request with an estimate has ended yet.',
   }),
   computed_at: Timestamp,
 })

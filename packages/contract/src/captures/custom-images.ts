@@ -30,7 +30,7 @@ export const CustomImageCreate = body(
     allow_crash_consistent: Type.Optional(
       Type.Boolean({
         description:
-          'If true, a running VM without the QEMU guest agent is copied without freezing its file systems; the image is like a disk after a power failure. If false (the default), this fails with `conflict`.',
+          'If true, a running VM without the QEMU guest agent is copied without freezing its file systems; the image is like a disk after a power failure. If false (the default), the creation of such an image fails with `conflict`.',
       }),
     ),
     ...annotations,

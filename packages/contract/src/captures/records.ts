@@ -47,7 +47,7 @@ export const CustomImage = record('CustomImage', {
   source_id: Type.String({
     ...Uuid,
     description:
-      'The id of the VM, disk or snapshot that the image was created from. It is kept when the source is deleted.',
+      'The id of the VM, disk or snapshot that the image was created from. The id stays here after that source is deleted.',
   }),
   labels: Labels,
   deletion_protection: DeletionProtection,
@@ -60,7 +60,7 @@ export const Snapshot = record('Snapshot', {
   created_from: Type.String({
     ...Uuid,
     description:
-      'The id of the disk that the snapshot was created from. It is kept when the disk is deleted.',
+      'The id of the disk that the snapshot was created from. The id stays here after the disk is deleted.',
   }),
   block_size: BlockSize,
   created_at: Timestamp,

@@ -19,7 +19,7 @@ export const SnapshotCreate = body(
     require_frozen: Type.Optional(
       Type.Boolean({
         description:
-          'If true, the operation fails with `conflict` if a running VM can write to the disk and has no QEMU guest agent that freezes its file systems.',
+          'What happens if a running VM can write to the disk and has no QEMU guest agent to freeze its file systems: with `true`, the operation fails with `conflict`; with `false`, the default, the disk is copied without freezing.',
       }),
     ),
     ...annotations,

@@ -60,7 +60,10 @@ const faultFields = {
   delay_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
   after: Type.Optional(Type.Integer({ minimum: 0, description: 'How many matches to skip. Default: 0.' })),
   times: Type.Optional(
-    Type.Integer({ minimum: 1, description: 'Ends after taking effect this many times. Default: no limit.' }),
+    Type.Integer({
+      minimum: 1,
+      description: 'The fault ends after it has taken effect this many times. Default: no limit.',
+    }),
   ),
   probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
   seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
@@ -78,7 +81,9 @@ export type DevFault = Static<typeof DevFault>
 const DevTransitions = Type.Object(
   {
     mode: Type.Enum(['immediate', 'seconds']),
-    n: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600, description: 'How long a boot takes.' })),
+    n: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 3_600, description: 'How long a boot takes, in seconds.' }),
+    ),
   },
   strict,
 )

@@ -234,7 +234,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Change a member’s role',
     description:
-      'Lowering the role revokes the member’s organization keys with a higher role, and ends open invitations that need the previous role. Project keys that the member created keep working, and the response lists them, unless `revoke_keys` is true.',
+      'Lowering the role revokes the member’s organization keys with a higher role, and ends open invitations that the member could not send with the new role. Project keys that the member created keep working, and the response lists them, unless `revoke_keys` is true.',
     access: 'owner',
     query: RevokeKeysQuery,
     body: body('MemberUpdate', { role: Type.Enum([...roles]) }),

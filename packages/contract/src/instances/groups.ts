@@ -80,7 +80,7 @@ export const instanceGroupRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance group',
     description:
-      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise, the error `out_of_stock` says how many would fit. The members start running when the last of them responds, and are billed from that time. If the last member has not responded 300 seconds after the first, the members that have responded are billed from then on. Groups count toward the organization’s quota `instance_groups`.',
+      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. If not all members fit, the error `out_of_stock` says how many would. The members start running when the last of them responds, and are billed from that time. If the last member has not responded 300 seconds after the first, the members that have responded are billed from then on. Groups count toward the organization’s quota `instance_groups`.',
     access: 'member',
     costsMoney: true,
     body: InstanceGroupCreate,

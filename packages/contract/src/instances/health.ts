@@ -19,7 +19,7 @@ export type HealthAction = (typeof healthActions)[number]
 
 export const OnGpuFault = Type.Enum([...gpuFaultPolicies], {
   description:
-    'What happens when a GPU of the VM is unhealthy: `none` only sends events; `replace` moves the VM to other GPUs. The VM is stopped and started, and keeps its id, disks, addresses and host keys; its local scratch data is lost. This happens at most twice a day.',
+    'What happens when a GPU of the VM is unhealthy: `none` only sends events; `replace` moves the VM to other GPUs. The VM is stopped and started, and keeps its id, disks, addresses and host keys; its local scratch data is lost. A VM is moved at most twice a day.',
 })
 
 export const HealthReason = record('HealthReason', {

@@ -4,7 +4,10 @@ import { defineRoutes } from '../route.ts'
 import {
   body,
   CommaList,
+  Description,
   Empty,
+  Labels,
+  labelLimits,
   labelQuery,
   pagedList,
   pageQuery,
@@ -13,9 +16,61 @@ import {
   Timestamp,
   Uuid,
 } from '../schema.ts'
+import { vmTypeNames } from '../vm-types.ts'
 import { vmFields } from '../vms.ts'
 
-const templateFields = { ...vmFields, placement_policy: Type.Optional(PlacementPolicy) }
+/** All fields are optional: the request that creates a VM can set the fields that the template does not set. */
+const templateFields = {
+  ...vmFields,
+  type: Type.Optional(
+    Type.Enum(vmTypeNames, {
+      examples: ['a100.1x'],
+      description:
+        'A VM type from the catalogue. If the template does not set a type, the request that creates a VM must.',
+    }),
+  ),
+  location: Type.Optional(
+    Type.String({
+      ...vmFields.location,
+      description:
+        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. If the template does not set a location, the request that creates a VM must.',
+    }),
+  ),
+  image: Type.Optional(
+    Type.String({
+      ...vmFields.image,
+      description:
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. If the template sets neither `image` nor `custom_image`, the request that creates a VM must set one of them.',
+    }),
+  ),
+  ssh_key_ids: Type.Optional(
+    Type.Array(Uuid, {
+      maxItems: 32,
+      uniqueItems: true,
+      description:
+        'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. If the template sets no key, the request that creates a VM must.',
+    }),
+  ),
+  labels: Type.Optional(
+    Type.Unsafe<Labels>({
+      ...Labels,
+      description: `The labels of the VMs that are created from the template. Lists of templates can be filtered by these labels. ${labelLimits}`,
+    }),
+  ),
+  description: Type.Optional(
+    Type.String({
+      ...Description,
+      description: 'The description of the VMs that are created from the template.',
+    }),
+  ),
+  deletion_protection: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether the VMs that are created from the template have deletion protection. The template itself has none.',
+    }),
+  ),
+  placement_policy: Type.Optional(PlacementPolicy),
+}
 
 export const InstanceTemplate = record(
   'InstanceTemplate',
@@ -43,7 +98,7 @@ export const InstanceTemplateCreate = body(
     new_version: Type.Optional(
       Type.Boolean({
         description:
-          'If `true`, adds a version if the name already exists. Otherwise, the request fails with `already_exists` if the name exists.',
+          'What happens if a template with this name exists: `true` adds a version to it; with `false`, the default, the request fails with `already_exists`.',
       }),
     ),
     ...templateFields,
@@ -107,7 +162,8 @@ export const instanceTemplateRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/instance-templates/{instance_template_id}',
     tag: 'VMs',
     summary: 'Delete a version of an instance template',
-    description: 'Existing VMs and groups are not affected; VMs still show the id of the version.',
+    description:
+      'Existing VMs are not affected, and still show the id of the version. A group that uses the version cannot grow until it has another template.',
     access: 'member',
     response: Empty,
   },

@@ -25,6 +25,7 @@ const copies = {
     tail: 'b07',
     name: 'trainer:v1',
     source: id('b01'),
+    changeable: 'description, tags, labels or protection',
     updated: { description: 'With CUDA 13', tags: ['cuda'], deletion_protection: true },
   },
   snapshot: {
@@ -32,13 +33,14 @@ const copies = {
     tail: 'b08',
     name: 'datasets-monday',
     source: id('b02'),
+    changeable: 'name, description, labels or protection',
     updated: { description: 'Before the migration', deletion_protection: true },
   },
 }
 
 /** Custom images and snapshots have the same events. */
 export function copyEvents<Type extends CopyType>(type: Type): Record<`${Type}.${Change}`, EventFacts> {
-  const { noun, tail, name, source, updated } = copies[type]
+  const { noun, tail, name, source, changeable, updated } = copies[type]
   const copy = eventsOf(type, id(tail), 'project', { name, labels, operation_id })
   const facts: Record<Change, EventFacts> = {
     available: copy(`A ${noun} is ready for use.`, { stored_bytes: 3_221_225_472, consistency: 'off' }),
@@ -52,7 +54,7 @@ export function copyEvents<Type extends CopyType>(type: Type): Record<`${Type}.$
     deletion_repeated: deletionRepeated(type, tail, `a ${noun}`),
     failed: copy(`A ${noun} could not be created.`, { reason: 'no space left on the disk of this host' }),
     lost: copy(`A ${noun} was lost with its host.`, { detail: 'its host is lost permanently' }),
-    updated: copy(`The name, description, tags, labels or protection of a ${noun} changed.`, updated),
+    updated: copy(`The ${changeable} of a ${noun} changed.`, updated),
   }
   return Object.fromEntries(
     Object.entries(facts).map(([change, fact]) => [`${type}.${change}`, fact]),

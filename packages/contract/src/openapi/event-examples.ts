@@ -91,7 +91,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'address.unassigned': address('A reserved address was unassigned from its VM, and can be assigned again.', {
     vm_id: id('b01'),
   }),
-  'address.updated': address('A reserved address’s name or labels changed.'),
+  'address.updated': address('The name or labels of a reserved address changed.'),
   'billing.meter_disputed': organization('The payment provider reports a different amount for a day.', {
     day: '2026-11-13',
     usd_cents: 3480,
@@ -184,7 +184,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
-  'host.down': host('A host has gone too long without reporting.'),
+  'host.down': host('A host has not reported for too long.'),
   'host.drained': host('A host that is being drained has no VMs left.'),
   'host.draining': eventsOf(
     'host',
@@ -250,10 +250,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'member.added': member('A user joined the organization.'),
   'member.invited': member('A user was invited.'),
   'member.removed': member('A member left, or was removed.'),
-  'member.updated': member('A member’s role changed.'),
+  'member.updated': member('The role of a member changed.'),
   'network.created': network('A network was created.', { cidr: '10.20.0.0/16' }),
   'network.deleted': network('A network was deleted.'),
-  'network.updated': network('A network’s name or labels changed.'),
+  'network.updated': network('The name or labels of a network changed.'),
   'operation.abandoned': operation('An operator abandoned a stuck operation.'),
   'operation.failed': operation('An operation failed, and its changes were undone.', {
     ...operationData('CREATE'),
@@ -311,7 +311,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'project.created': project('A project was created.', viewOf('projectCreate')),
   'project.deleted': project('A project was deleted.', viewOf('projectCreate')),
-  'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
+  'project.updated': project('The name or labels of a project changed.', viewOf('projectCreate')),
   'quota_request.approved': quotaRequest('An operator approved a request for a higher quota.', {
     note: 'New hosts arrive this week',
   }),
@@ -344,7 +344,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     location: 'us-east1-a',
   }),
   'subnet.deleted': subnet('A subnet was deleted.'),
-  'subnet.updated': subnet('A subnet’s name changed.'),
+  'subnet.updated': subnet('The name of a subnet changed.'),
   'user.created': user('An account was created through single sign-on.', {
     email: 'ada@example.com',
     issuer: 'https://login.example.com',

@@ -55,17 +55,17 @@ async function measureGroup(url: string, { projectId, token }: Tenant, name: str
       state: string
     }>
   }
-  const succeeded = async (operationId: string) => {
+  const waitForSuccess = async (operationId: string) => {
     const { state } = await call(`/operations/${operationId}?wait=60`, 'GET')
     if (state !== 'SUCCEEDED') throw new Error(`an operation on a group ended with ${state}`)
   }
   const vm = { type: 'a100.1x', location: locations[0], image: 'debian12', ssh_public_key: sshKey }
-  const begun = performance.now()
+  const startedAt = performance.now()
   const { operation } = await call('', 'POST', { name, desired_count: members, vm })
-  const accepted = performance.now() - begun
-  await succeeded(operation.operation_id)
-  const running = performance.now() - begun
+  const accepted = performance.now() - startedAt
+  await waitForSuccess(operation.operation_id)
+  const running = performance.now() - startedAt
   const removal = await call(`/${operation.metadata.id}`, 'DELETE')
-  await succeeded(removal.operation.operation_id)
+  await waitForSuccess(removal.operation.operation_id)
   return { accepted, running }
 }

@@ -4,16 +4,17 @@ import { freeCleanGpus } from '../../src/store/compute/placement.ts'
 import type { Effort } from '../effort.ts'
 import { atMost, type Figure, median, percentile } from '../figures.ts'
 import { addTenants } from '../fixtures.ts'
-import { deleteMade, runLoad } from '../load.ts'
+import { deleteVms, runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
 
 const waiting = 10_000
-/** The number of releases before the measured ones, because each connection plans its statements once. */
+/** The number of releases before the measured ones. Each connection plans its statements once. */
 const warmUps = 20
 const rounds = 5
 
 /**
- * Measures the end of a quarantine and a creation, without and with many requests that wait for such GPUs.
+ * Measures the end of a GPU's quarantine and the creation of a VM, without and with many waiting requests for
+ * GPUs of the same family.
  * The queue is filled and emptied several times, so that the ratio is still right if the machine becomes
  * slower in the meantime.
  */
@@ -23,7 +24,7 @@ export async function measureWaiting(service: RunningService, effort: Effort): P
   const create = async () => {
     const load = { url: main.url, location: locations[0], tenants, clients: 1, count: effort.samples }
     const created = await runLoad({ kind: 'create', ...load })
-    await deleteMade(main.url, [created])
+    await deleteVms(main.url, [created])
     return created.acceptedP50
   }
   await create()
@@ -69,25 +70,25 @@ async function releaseMs(database: Database, times: number): Promise<number> {
     [locations[0]],
   )
   const gpuIds = rows.map(({ id }) => id)
-  const took: number[] = []
+  const durationsMs: number[] = []
   for (let n = -warmUps; n < times; n++) {
     await database.pool.query(
       `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() - interval '1 second' WHERE id = ANY ($1)`,
       [gpuIds],
     )
-    const begun = performance.now()
+    const startedAt = performance.now()
     await database.transaction(async (tx) => offerGpus(tx, await freeCleanGpus(tx, gpuIds, new Date())))
-    if (n >= 0) took.push(performance.now() - begun)
+    if (n >= 0) durationsMs.push(performance.now() - startedAt)
   }
   return percentile(
-    took.sort((a, b) => a - b),
+    durationsMs.sort((a, b) => a - b),
     0.5,
   )
 }
 
 /**
- * Adds the rows that requests of many organizations would have. They wait for more GPUs than a host has, so
- * that none is granted.
+ * Adds waiting requests of many organizations. Each request needs more GPUs than a host has, so that none is
+ * granted.
  */
 async function addWaiting(database: Database): Promise<void> {
   const fill = (text: string) => database.pool.query(text, [locations[0]])
@@ -105,7 +106,7 @@ async function addWaiting(database: Database): Promise<void> {
      SELECT id, $1, 'a100', row_number() OVER (), gpus FROM capacity_requests WHERE actor = 'bench'`,
   )
   await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
-  // Each of the new rows has updated the queue's row, which now has many dead versions.
+  // Each insertion has updated the row of the queue, which now has many dead versions.
   await database.pool.query('VACUUM capacity_lanes')
 }
 

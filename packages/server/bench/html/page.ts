@@ -1,4 +1,4 @@
-import { type Aim, type Figure, groups, inOrder, shown } from '../figures.ts'
+import { type Aim, type Figure, formatNumber, groups, inOrder } from '../figures.ts'
 import type { GrowRun, Pair, Results, Run, ServiceRun } from '../results.ts'
 import { style } from './style.ts'
 
@@ -23,7 +23,7 @@ function bar(name: string, value: number, unit: string, scale: number, kind: str
   const width = Math.max(0.4, (Math.min(value, scale) / scale) * 100)
   return `<div class="name ${kind}">${escaped(name)}</div>
 <div class="track"><div class="bar ${kind}${isCut ? ' cut' : ''}" style="width:${width.toFixed(2)}%"></div></div>
-<div class="number">${shown(value)} ${unit}</div><div class="note">${note}</div>`
+<div class="number">${formatNumber(value)} ${unit}</div><div class="note">${note}</div>`
 }
 
 function card(figure: Figure): string {
@@ -41,12 +41,12 @@ function card(figure: Figure): string {
   const facts = [
     ...(cpu
       ? [
-          `CPU: server ${shown(cpu.serverMs)} ms`,
-          `PostgreSQL ${shown(cpu.postgresMs)} ms`,
+          `CPU: server ${formatNumber(cpu.serverMs)} ms`,
+          `PostgreSQL ${formatNumber(cpu.postgresMs)} ms`,
           `load ${cpu.loadCores.toFixed(2)} cores`,
         ]
       : []),
-    ...Object.entries(more).map(([name, n]) => `${name} ${shown(n)}`),
+    ...Object.entries(more).map(([name, n]) => `${name} ${formatNumber(n)}`),
   ]
   return `<article>
 <header><h3>${escaped(what)}</h3>${aim ? `<p class="wanted">target ${escaped(aim.text)} ${badge(aim)}</p>` : ''}</header>
@@ -65,7 +65,7 @@ function growSection({ scale, rows, fillSeconds, sizeGb, pairs }: GrowRun): stri
   const counts = Object.entries(rows).map(([table, n]) => `${n.toLocaleString('en')} ${table}`)
   const most = Math.max(1.3, ...pairs.map(({ factor }) => factor)) * 1.05
   const row = ({ small, grown, factor }: Pair) => `<tr><td>${escaped(small.what)}</td>
-<td class="figure">${shown(small.value)} ${small.unit}</td><td class="figure">${shown(grown.value)} ${grown.unit}</td>
+<td class="figure">${formatNumber(small.value)} ${small.unit}</td><td class="figure">${formatNumber(grown.value)} ${grown.unit}</td>
 <td class="plot"><div class="track"><div class="bar ${factor <= 1.3 ? 'own' : 'over'}" style="width:${((factor / most) * 100).toFixed(1)}%"></div>
 <div class="aim" style="--at:${((1.3 / most) * 100).toFixed(1)}%"></div></div></td><td class="figure">${factor.toFixed(2)}</td>
 <td>${badge({ text: '', isMet: factor <= 1.3 })}</td></tr>`

@@ -22,7 +22,7 @@ export class Memory {
     this.#service = service
   }
 
-  /** Records the memory after a measurement, so that the figure shows how much memory each one used. */
+  /** Records the memory after a measurement, so that the figure shows which measurement needed how much. */
   async note(after: string): Promise<void> {
     const metrics = await (await fetch(`${this.#service.main.url}/metrics`)).text()
     for (const [part, name] of Object.entries(parts)) {

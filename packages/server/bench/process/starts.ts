@@ -4,8 +4,8 @@ import { atMost, type Figure, median } from '../figures.ts'
 import type { RunningService } from '../running-service.ts'
 
 /**
- * Measures the time from the start of the process until it is ready, on the database of the earlier
- * measurements. This includes the start of PostgreSQL.
+ * Measures the time from the start of the server process until it is ready, including the start of
+ * PostgreSQL. The database is the one of the earlier measurements.
  */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
   const start = async (command?: string[]) => {
@@ -16,11 +16,11 @@ export async function measureStarts(service: RunningService, rounds: number): Pr
   const direct: number[] = []
   for (let round = 0; round < rounds; round++) direct.push(await start())
   const npm = await start(['npm', 'start', '--'])
-  // A leftover build process would be a child of the server, because the npm start process becomes the
-  // server.
+  // `npm start` builds and then runs the server in one process, so a build process that has not ended would
+  // be a child of the server.
   await delay(1_000)
   const left = builders(service.main.pid)
-  // Start without npm again, because npm's process would be counted instead of the server.
+  // Start without npm again, because otherwise later measurements would measure npm instead of the server.
   await start()
   const ms = median(direct)
   return [

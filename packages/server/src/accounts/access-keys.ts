@@ -40,7 +40,10 @@ export function createOrganizationKey(
           'permission_denied',
           `A key cannot have a higher role than its creator. Your role is ${creatorRole}.`,
         )
-      : invalidField('role', `must not be higher than ${creatorRole}, the role of the key that creates it`)
+      : invalidField(
+          'role',
+          `must not be higher than ${creatorRole}, the role of the key that sent this request`,
+        )
   const scope = { projectId: null, organizationId: by.organizationId }
   return createKey(tx, by, scope, creator, request.role, request)
 }
@@ -67,7 +70,7 @@ async function createKey(
 }
 
 interface Revocation {
-  /** The caller's role in the organization. A key with a higher role is not revoked. */
+  /** The caller's role in the organization. A request to revoke a key with a higher role is refused. */
   callerRole?: Role
   isRevokingDescendants?: boolean | undefined
 }
@@ -94,7 +97,7 @@ export async function revokeKey(
 
 const isAbove = (role: Role, limit: Role): boolean => roles.indexOf(role) > roles.indexOf(limit)
 
-/** Emits an event for each revoked key, ends the invitations that the keys made, and signals all processes. */
+/** Emits an event for each revoked key, ends the invitations that were made with the keys, and signals all processes. */
 export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {
   for (const row of rows) await emitKey(tx, by, 'access_key.revoked', row)
   const ids = rows.map(({ id }) => id)

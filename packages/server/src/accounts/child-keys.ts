@@ -5,9 +5,9 @@ import type { Tx } from '../postgres/database.ts'
 import { time } from '../postgres/time.ts'
 import { type AccessKeyRow, lockParentKey, revokeDescendantsOnce } from '../store/identity/access-keys.ts'
 
-/** The creator of a key: a signed-in user, or a key, which is the parent of the new one. */
+/** The creator of a key: a signed-in user, or a key, which is then the parent of the new key. */
 export interface KeyCreator {
-  /** The signed-in user, or the user who created the key. */
+  /** The signed-in user, or the user who created the parent key. */
   userId: string | null
   keyId: string | null
 }
@@ -21,8 +21,8 @@ export interface KeyRequest {
 }
 
 /**
- * Returns null if a user creates the key. The lock makes a revocation of the parent wait for its new child, and revoke it
- * too.
+ * Locks the parent of a new key, so that a concurrent revocation of the parent waits and then also revokes the new key.
+ * Returns null if a user creates the key.
  */
 export async function lockParent(tx: Tx, { keyId }: KeyCreator): Promise<AccessKeyRow | null> {
   if (keyId === null) return null
@@ -68,8 +68,8 @@ function blocksOf(parent: AccessKeyRow | null, { allowed_cidrs }: KeyRequest): s
 }
 
 /**
- * Revokes the keys that the key created, directly or through other keys. A creation that was in progress may commit while
- * this waits for the lock of its parent, so this is repeated until it finds no keys.
+ * Revokes the keys that the key created, directly or through other keys. While the statement waits for the lock of a parent
+ * key, another transaction may commit a child of that key, so the statement is repeated until it finds no keys.
  */
 export async function revokeDescendants(tx: Tx, id: string): Promise<AccessKeyRow[]> {
   const all: AccessKeyRow[] = []

@@ -25,7 +25,7 @@ export async function checkClaims(
 ): Promise<ClaimCheck | undefined> {
   const session = await takeProviderTokens(database, hashSecret(refreshToken))
   const provider = session && config.oidc.find(({ name }) => name === session.oidc_provider)
-  // If the operator has removed the provider, the role ends when it expires.
+  // If the operator has removed the provider, the role lasts until its expiry.
   if (!provider) return undefined
   const tokens = JSON.parse(openSecret(secretKey, session.oidc_sealed))
   const confirmation = await confirmIdentity(provider, tokens)
@@ -37,7 +37,7 @@ export async function checkClaims(
   return { familyId: session.id, userId: session.user_id, provider, confirmation }
 }
 
-/** Changes the role to that of the claims, or ends a session that the provider no longer confirms. */
+/** Applies the role in the claims, or ends the session if the provider no longer confirms the user. */
 export async function applyClaimCheck(
   tx: Tx,
   services: Services,

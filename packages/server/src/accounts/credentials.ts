@@ -19,17 +19,17 @@ export interface NewKey {
   name: string
   role: KeyRole
   createdBy: string | null
-  /** The key that creates this one. */
+  /** The key that creates the new key. */
   parentId?: string | null
   expiresAt?: Date | null
   allowedCidrs?: string[]
-  /** Makes it a signing key, which is stored encrypted with the newest of these keys. */
+  /** If set, the new key is a signing key, and is stored encrypted with the newest of these secret keys. */
   sealedWith?: SecretKeys | undefined
 }
 
 /**
  * Returns the key with its secret; undefined if the expiry is in the past. Only a hash of the secret is
- * stored, unless it is a signing key.
+ * stored, unless the key is a signing key.
  */
 export async function createAccessKey(
   tx: Tx,

@@ -7,7 +7,8 @@ import type { Visitor } from './visitor.ts'
 
 /**
  * Records a failed sign-in without delaying the response, so that the response time is the same for every
- * e-mail. An unknown e-mail is not recorded, because people enter their password into that field by mistake.
+ * e-mail address. An unknown address is not recorded, because people sometimes type their password into that
+ * field by mistake.
  */
 export function recordFailedSignIn(
   { database, log }: Services,
@@ -20,7 +21,7 @@ export function recordFailedSignIn(
     .catch((error) => log.warn({ err: error, client: visitor.address }, 'failed sign-in not recorded'))
 }
 
-/** Emits the event once for each organization of the user. If there is none, only operators see the event. */
+/** Emits the event once for each organization of the user. If the user has none, only operators see the event. */
 export async function emitToOrganizations(
   tx: Tx,
   visitor: Visitor,

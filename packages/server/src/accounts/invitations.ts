@@ -20,7 +20,7 @@ import {
 import { insertMember } from '../store/identity/members.ts'
 import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
 import { memberView, userView } from '../views/identity.ts'
-import { countedAttempt, requireCode } from './passwords.ts'
+import { requireCode, runCountedAttempt } from './passwords.ts'
 import { sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
@@ -57,7 +57,7 @@ export async function invite(
   return { invitations, code }
 }
 
-/** Ends open invitations that the user could no longer make. Must be called whenever a user loses a right. */
+/** Ends open invitations that the user no longer has the right to make. Must be called whenever a user loses a right. */
 export const endInvitationsOfUser = async (tx: Tx, by: Requester, userId: string): Promise<void> =>
   emitEnded(tx, by, await dropInvitationsOfUser(tx, userId))
 
@@ -119,7 +119,7 @@ export async function joinByInvitation(
   await services.database.transaction((tx) => redeem(tx, visitor, userId, code))
 }
 
-/** Creates an account that accepts the invitation. The owner of an existing account must sign in and join instead. */
+/** Creates an account and accepts the invitation for it. The owner of an existing account must sign in and join instead. */
 export async function acceptWithNewAccount(
   services: Services,
   visitor: Visitor,
@@ -129,7 +129,7 @@ export async function acceptWithNewAccount(
   const { first: invitation } = await requireInvitations(services, visitor, given.code)
   const email = given.email === undefined ? invitation.email : requireEmail(given.email)
   refuseCommonPassword(given.password)
-  return countedAttempt(services, { email, address: visitor.address }, async () => {
+  return runCountedAttempt(services, { email, address: visitor.address }, async () => {
     if (await findUserByEmail(database, email)) throw accountExistsFailure(email === invitation.email)
     const passwordHash = await hashNewPassword(given.password)
     return database.transaction(async (tx) => {
@@ -141,7 +141,7 @@ export async function acceptWithNewAccount(
   })
 }
 
-/** Only the invited address gets the message that it has an account, because the holder of a link can try any address. */
+/** Only the message for the invited address says that an account exists: the holder of a link can try any address. */
 const accountExistsFailure = (isInvited: boolean) =>
   isInvited
     ? new Failure(

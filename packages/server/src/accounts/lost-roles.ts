@@ -11,9 +11,9 @@ import { emitKeysRevoked } from './access-keys.ts'
 import { endInvitationsOfUser } from './invitations.ts'
 
 /**
- * Ends what a member created with a role that the member has lost: open invitations, and keys of the
- * organization above the remaining role. Must be called after every removal and demotion. Returns the project
- * keys of the member that still work.
+ * Ends what a member created with a role that the member has lost: open invitations, and organization keys
+ * with a higher role than the member still has. Must be called after every removal and demotion. Returns the
+ * project keys of the member that still work.
  */
 export async function endGrantsOfMember(
   tx: Tx,

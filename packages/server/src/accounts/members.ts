@@ -50,8 +50,8 @@ export async function inviteMemberAgain(
 }
 
 /**
- * A lower role ends what the member created with the previous one. Returns the project keys of a demoted member that still
- * work.
+ * A demotion ends the invitations and organization keys that need the previous role. Returns the project keys of a demoted
+ * member that still work.
  */
 export async function changeMember(
   tx: Tx,

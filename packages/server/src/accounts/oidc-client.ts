@@ -38,12 +38,12 @@ export interface OidcIdentity {
   tokens: ProviderTokens
 }
 
-/** The tokens that the provider issued at sign-in, which are used to query it later. */
+/** The tokens that the provider issued at sign-in, which are used to query the provider later. */
 export interface ProviderTokens {
   issuer: string
   subject: string
   accessToken: string
-  /** In milliseconds; 0 if the provider did not specify it. */
+  /** When the access token expires, in milliseconds since 1970; the time of issue if the provider did not specify it. */
   accessUntil: number
   /** Empty if the provider gave none. */
   refreshToken: string
@@ -137,8 +137,8 @@ export interface Confirmation {
 }
 
 /**
- * Queries the provider again about a user who signed in earlier, with the refresh token if there is one, and
- * at the userinfo endpoint.
+ * Queries the provider again about a user who signed in earlier: redeems the refresh token, if there is one,
+ * and reads the userinfo endpoint.
  */
 export async function confirmIdentity(provider: OidcConfig, known: ProviderTokens): Promise<Confirmation> {
   const { subject, refreshToken } = known

@@ -32,8 +32,8 @@ export async function updateOrganization(
   given: { name?: string; require_totp?: boolean },
   reservedNames: string[],
 ): Promise<OrganizationRow> {
-  // Single sign-on finds its organization by name, so no other organization may take a name from the
-  // configuration.
+  // Single sign-on finds its organization by name, so no other organization may take a name that the
+  // configuration uses.
   const current = await lockOrganization(tx, by.organizationId)
   if (given.name !== undefined && given.name !== current?.name && reservedNames.includes(given.name))
     throw new Failure(

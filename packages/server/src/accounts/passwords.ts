@@ -23,7 +23,7 @@ export function requirePassword<T>(
   work: (user: UserRow) => Promise<T>,
 ): Promise<T> {
   const email = given.email.toLowerCase()
-  return countedAttempt(services, { email, address: visitor.address }, async () => {
+  return runCountedAttempt(services, { email, address: visitor.address }, async () => {
     const user = await findUserByEmail(services.database, email)
     const isCorrect = await isPasswordCorrect(user?.password_hash ?? null, given.password)
     if (!user || !isCorrect || user.suspended_at) {
@@ -38,7 +38,7 @@ export function requirePassword<T>(
  * Runs `work` as a sign-in attempt: an error counts as a failure, and success clears the failures from this
  * address.
  */
-export function countedAttempt<T>(
+export function runCountedAttempt<T>(
   services: Services,
   { email, address }: { email: string; address: string },
   work: () => Promise<T>,
@@ -86,9 +86,9 @@ const maxWaiting = 40
 const queues = new Map<string, { length: number; tail: Promise<unknown> }>()
 
 /**
- * Runs one attempt per address at a time, so that a flood from one address does not slow down sign-ins from
- * others. Attempts count as failed until they succeed, so taking turns keeps concurrent correct attempts
- * below the limit, which all processes share.
+ * Runs one attempt per address at a time, so that a flood of attempts from one address does not slow down
+ * sign-ins from others. Attempts count as failed until they succeed, so without turns, concurrent correct
+ * attempts could reach the limit, which all processes share.
  */
 export async function takeTurn<T>(address: string, work: () => Promise<T>): Promise<T> {
   const client = clientOf(address)

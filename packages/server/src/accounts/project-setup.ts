@@ -11,7 +11,7 @@ import { insertRule, type NewRule } from '../store/network/rules.ts'
 
 const networkName = 'default-vpc-network'
 const subnetPrefix = 20
-/** The number of blocks of that size in the network. Further locations get no default subnet. */
+/** The number of /20 blocks in the network. Locations beyond this number get no default subnet. */
 const maxSubnets = 16
 
 export interface NewProject {
@@ -100,7 +100,7 @@ function defaultRules(projectId: string, networkId: string): NewRule[] {
   })
   return [
     rule('allow-ssh', 'ingress', anywhere, network, { destinationPorts: ['22'], protocols: ['tcp'] }),
-    // A rule has one direction, so traffic inside the network needs two.
+    // A rule has one direction, so traffic inside the network needs two rules.
     rule('allow-internal', 'ingress', network, network),
     rule('allow-internal-egress', 'egress', network, network),
     rule('allow-egress', 'egress', network, anywhere),

@@ -22,7 +22,7 @@ import {
 import { markSecondFactor } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { lockUser, type UserRow } from '../store/identity/users.ts'
-import { countedAttempt, requirePassword } from './passwords.ts'
+import { requirePassword, runCountedAttempt } from './passwords.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** A signed-in user who changes their own account. */
@@ -32,7 +32,7 @@ export interface Self {
   familyId: string
 }
 
-/** A single sign-on account can have the same e-mail as another account that has a password. */
+/** A single sign-on account can have the same e-mail as another account, to which the password then belongs. */
 export function requireSelf(user: UserRow, self: Self): void {
   if (user.id !== self.id) throw invalidGrant('This account has no password. It uses single sign-on.')
 }
@@ -67,7 +67,7 @@ export function confirmSecondFactor(
   self: Self,
   code: string,
 ): Promise<string[]> {
-  return countedChange(services, visitor, self, async (tx, user) => {
+  return runCountedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_sealed || user.totp_confirmed_at)
       throw new Failure('conflict', 'There is no second factor to confirm. Begin with POST /v0.1/auth/totp.')
     if (!(await isTotpCorrect(tx, services, user, code))) throw wrongCode()
@@ -85,7 +85,7 @@ export function removeSecondFactor(
   self: Self,
   code: string,
 ): Promise<void> {
-  return countedChange(services, visitor, self, async (tx, user) => {
+  return runCountedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_confirmed_at) throw new Failure('conflict', 'There is no second factor to remove.')
     if (!(await isSecondFactorCorrect(tx, services, user, code))) throw wrongCode()
     await removeTotp(tx, user.id)
@@ -131,13 +131,13 @@ async function isTotpCorrect(tx: Tx, services: Services, user: UserRow, code: st
 }
 
 /** Wrong codes count like wrong passwords, even if the transaction is rolled back. */
-function countedChange<T>(
+function runCountedChange<T>(
   services: Services,
   { address }: Visitor,
   self: Self,
   work: (tx: Tx, user: UserRow) => Promise<T>,
 ): Promise<T> {
-  return countedAttempt(services, { email: self.email, address }, () =>
+  return runCountedAttempt(services, { email: self.email, address }, () =>
     services.database.transaction(async (tx) => {
       const user = requireFound('user', await lockUser(tx, self.id))
       tx.signal('access')

@@ -60,8 +60,8 @@ export async function startSession(
 
 /**
  * Replaces a refresh token with its successor. Returns `refused` if the token is unknown or expired, or the
- * session has ended. Returns `reusedOf` with the user if it was already spent: it may be stolen, so the
- * session is ended.
+ * session has ended. Returns `reusedOf` with the user if the token was already spent: the token may be stolen,
+ * so the session is ended.
  */
 export async function refreshSession(
   tx: Tx,

@@ -54,9 +54,7 @@ async function requireSecondFactor(
   throw invalidGrant('The second factor code is wrong or was already used.')
 }
 
-/**
- * A single sign-on session first queries its provider, so that a role ends soon after its claim is removed.
- */
+/** Queries the provider of a single sign-on session first, so that a role ends soon after its claim is removed. */
 export async function refresh(
   services: Services,
   visitor: Visitor,
@@ -106,7 +104,7 @@ export async function endOtherSessions({ database }: Services, visitor: Visitor,
   })
 }
 
-/** Ends every other session of the user. */
+/** Also ends every other session of the user. */
 export function changePassword(
   services: Services,
   visitor: Visitor,
@@ -137,7 +135,7 @@ export async function setUpOperator(
 ): Promise<TokenResponse> {
   const { database } = services
   const codeHash = hashSecret(given.code)
-  // The code is checked before the expensive hash. The transaction ensures that it works only once.
+  // The code is checked before the expensive hash. The transaction ensures that the code works only once.
   await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'setup'))
   const email = requireEmail(given.email)
   const passwordHash = await takeTurn(visitor.address, () => hashNewPassword(given.password))

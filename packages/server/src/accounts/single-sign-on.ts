@@ -33,8 +33,8 @@ export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentit
 }
 
 /**
- * Signs in to the account of the subject, or to a new one. A matching e-mail address proves nothing, so it
- * never links accounts.
+ * Signs in to the account that the identity is linked to, or to a new account. A matching e-mail address
+ * proves nothing, so it never links an identity to an account.
  */
 export async function signInByIdentity(
   services: Services,
@@ -61,7 +61,7 @@ export async function signInByIdentity(
 
 const maxAgeOf = ({ maxAgeHours }: OidcConfig): number => maxAgeHours * 3600
 
-/** Gives the user the role of these claims in the provider's organization, or none. */
+/** Gives the user the role of these claims in the provider's organization; ends the membership if they contain no role. */
 export async function applyRoleClaims(
   tx: Tx,
   { log }: Services,
@@ -100,7 +100,7 @@ export async function linkIdentity(
   })
 }
 
-/** Also ends memberships from the issuer's claims. Refused if the user could no longer sign in. */
+/** Also ends memberships that come from the issuer's claims. Refused if the user could no longer sign in. */
 export async function unlinkIdentity(
   { database }: Services,
   visitor: Visitor,

@@ -8,7 +8,7 @@ import { deleteSshKey, insertSshKey, type SshKeyRow } from '../store/compute/ssh
 import { emit } from '../store/events/events.ts'
 import { sshKeyView } from '../views/identity.ts'
 
-/** The schema has checked the format of the key. */
+/** The request schema has already checked the format of the key. */
 export async function createSshKey(
   tx: Tx,
   by: ProjectRequester,

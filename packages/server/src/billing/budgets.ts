@@ -20,7 +20,7 @@ import { budgetView } from '../views/billing.ts'
 export const thresholds = [50, 80, 100] as const
 const budgetsAtOnce = 500
 
-/** Emits an event for each threshold that a budget has reached, once per month, even with several processes. */
+/** Emits an event for each threshold that a budget has reached, once per month, even if several processes check. */
 export async function checkBudgets({ database }: Services): Promise<void> {
   let after = zeroUuid
   for (;;) {
@@ -71,5 +71,5 @@ export async function changeBudget(
   })
 }
 
-/** Returns decimal text without an exponent, which the default text of small numbers would have. */
+/** Returns decimal text without an exponent, which `String` would write for small numbers. */
 const decimalOf = (value: number) => value.toFixed(12).replace(/\.?0+$/, '')

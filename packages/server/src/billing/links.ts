@@ -5,7 +5,7 @@ import { insertBillingSession } from '../store/billing/sessions.ts'
 import { emit, type OrganizationRequester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
 
-/** Returns the token of a temporary link to an organization's billing dashboard. */
+/** Creates a temporary link to an organization's billing dashboard, and returns the token of the link. */
 export async function createBillingLink(
   tx: Tx,
   by: OrganizationRequester,
@@ -15,7 +15,10 @@ export async function createBillingLink(
   if (caller.kind === 'operator_key') throw new Error('an operator key has no organization')
   const projectId = caller.kind === 'access_key' ? caller.projectId : null
   if (projectId && !keysMayOpen)
-    throw new Failure('permission_denied', 'On this service, only owners can open billing. Ask an owner.')
+    throw new Failure(
+      'permission_denied',
+      'On this service, only owners can open the billing dashboard. Ask an owner.',
+    )
   const token = newToken('billing')
   await insertBillingSession(tx, {
     tokenHash: hashSecret(token),

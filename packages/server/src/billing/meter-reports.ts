@@ -22,19 +22,19 @@ import { ensureCustomer } from './stripe-customers.ts'
  */
 export async function recordMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
   const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
-  const until = (isCounted: (rowDay: string) => boolean) =>
+  const centsOf = (isCounted: (rowDay: string) => boolean) =>
     totalCents(chargeLines(rows.filter((row) => isCounted(row.day))))
-  const cents = until((rowDay) => rowDay <= day) - until((rowDay) => rowDay < day)
+  const cents = centsOf((rowDay) => rowDay <= day) - centsOf((rowDay) => rowDay < day)
   if (cents > 0n) await insertMeterReport(tx, organizationId, day, String(cents))
 }
 
 const meterEventName = 'slipway_usage_cents'
 const reportsAtOnce = 50
 /**
- * The provider ignores a repeated identifier for at least a day. This is an hour less, because clocks differ.
+ * The provider remembers an identifier for at least a day. One hour is subtracted, because clocks differ.
  */
 const rememberedMs = 23 * 3_600_000
-/** The provider rejects events that are older than 35 days. */
+/** The provider rejects events that are older than 35 days. One day is subtracted as a margin. */
 const acceptedMs = 34 * 86_400_000
 
 /**
@@ -78,7 +78,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
       payload: { stripe_customer_id: customer, value: report.usd_cents },
     })
   } catch (error) {
-    // A repeated identifier is also rejected. In that case the provider has already counted the amount.
+    // The provider also rejects an identifier that it has already counted.
     const isRefused = (error as Partial<Stripe.errors.StripeError>).type === 'StripeInvalidRequestError'
     const hasArrived =
       wasTried &&

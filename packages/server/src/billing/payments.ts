@@ -49,7 +49,7 @@ export async function setCard(tx: Tx, by: OrganizationRequester, card: Card): Pr
   await chargeDue(tx, by)
 }
 
-/** Throws a 409 error if VMs are not stopped or disks exist. */
+/** Removes the payment method; throws a 409 error if VMs are not stopped or disks exist. */
 export async function removeCard(tx: Tx, by: OrganizationRequester): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await requireNothingBilled(tx, by.organizationId)

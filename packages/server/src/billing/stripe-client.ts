@@ -7,7 +7,7 @@ const clients = new WeakMap<Config, Stripe>()
 
 /** Returns the Stripe client for the configuration. Tests set the URL of an emulator. */
 export async function stripeOf({ config }: Pick<Services, 'config'>): Promise<Stripe> {
-  // Loaded on first use, because this package is by far the largest.
+  // Loaded on first use, because this is by far the largest package.
   const { default: StripeClient } = await import('stripe')
   const known = clients.get(config)
   if (known) return known

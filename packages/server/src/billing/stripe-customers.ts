@@ -84,8 +84,8 @@ export async function removeProviderMethod(services: Services, by: OrganizationR
 }
 
 /**
- * Updates the payment method and state to what the provider currently reports. Events only trigger this, so
- * their order and number do not matter. If two syncs run at the same time, the later read wins.
+ * Updates the payment method and state to what the provider currently reports. The provider's events only
+ * trigger this sync, so their order and number do not matter. If two syncs run at the same time, the later read wins.
  */
 export async function syncCustomer(services: Services, customerId: string): Promise<void> {
   const { database } = services

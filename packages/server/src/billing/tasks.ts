@@ -29,7 +29,7 @@ export class BillingTasks {
     this.#sharedTasks = new SharedTasks(services)
   }
 
-  /** Processes share these tasks: each run is done by one process. */
+  /** Processes share these tasks: only one process does each run. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
       this.#tasks.runOn(
@@ -43,7 +43,7 @@ export class BillingTasks {
     await this.#sharedTasks.release().catch(() => {})
   }
 
-  /** Runs every task once, even if another one fails. For tests. */
+  /** Runs every task once, even if one of them fails. For tests. */
   async once(): Promise<void> {
     for (const [name, run] of Object.entries(tasks))
       await run(this.#services).catch((err) =>

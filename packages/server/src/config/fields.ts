@@ -2,7 +2,10 @@ import { parseCidr } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
 import { didYouMean, nearest } from '../domain/nearest.ts'
 
-/** The message is one line with the key, the value and the nearest valid value, if there is one. */
+/**
+ * An error in the configuration or on the command line. The message names the setting, its value unless it is secret, and the
+ * nearest valid value, if there is one.
+ */
 export class ConfigError extends Error {
   constructor(message: string) {
     super(message)
@@ -10,7 +13,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Returns the checked value, or throws a ConfigError that begins with `key`. */
+/** Returns the checked value, or throws a ConfigError whose message begins with `key`. */
 export type Check<T> = (value: unknown, key: string) => T
 
 export interface Field<T> {
@@ -25,13 +28,13 @@ export function field<T>(check: Check<T>, fallback?: NoInfer<T>): Field<T> {
 
 const maxShownChars = 80
 
-function shown(value: unknown): string {
+function displayText(value: unknown): string {
   const text = value instanceof Date ? value.toString() : (JSON.stringify(value) ?? String(value))
   return text.length <= maxShownChars ? text : `${text.slice(0, maxShownChars)}…`
 }
 
 export function refuse(key: string, value: unknown, rule: string): never {
-  throw new ConfigError(`${key} = ${shown(value)}: ${rule}`)
+  throw new ConfigError(`${key} = ${displayText(value)}: ${rule}`)
 }
 
 export const anything: Check<unknown> = (value) => value
@@ -54,7 +57,7 @@ export function pattern(shape: RegExp, rule: string): Check<string> {
     typeof value === 'string' && shape.test(value) ? value : refuse(key, value, `must be ${rule}`)
 }
 
-function quoted(value: unknown, choices: readonly string[]): string | undefined {
+function nearestInQuotes(value: unknown, choices: readonly string[]): string | undefined {
   const near = nearest(String(value), choices)
   return near && `"${near}"`
 }
@@ -64,7 +67,7 @@ export const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an en
 export function choice<T extends string>(choices: readonly T[]): Check<T> {
   return (value, key) =>
     choices.find((candidate) => candidate === value) ??
-    refuse(key, value, `must be one of ${choices.join(', ')}${didYouMean(quoted(value, choices))}`)
+    refuse(key, value, `must be one of ${choices.join(', ')}${didYouMean(nearestInQuotes(value, choices))}`)
 }
 
 /** Suggests the nearest number in the range, even for a number in quotes. */
@@ -113,7 +116,7 @@ export const ipBlock: Check<string> = (value, key) => {
 }
 
 /**
- * Returns decimal text. A very small number must be in quotes, because it would otherwise be printed with an
+ * Returns decimal text. A very small price must be in quotes, because `String` writes such a number with an
  * exponent.
  */
 export const price: Check<string> = (value, key) => {

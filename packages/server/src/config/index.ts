@@ -73,7 +73,7 @@ export interface Config {
   quotas: QuotaConfig
   operations: Section<typeof operationsSection>
   capacity: Section<typeof capacitySection>
-  /** XID errors for which the configuration sets another meaning. */
+  /** XID errors to which the configuration gives a meaning other than the default. */
   health: { meanings: XidMeanings }
   /** The Stripe secrets are '' with the built-in provider. */
   billing: Section<typeof billingSection> & {
@@ -97,7 +97,7 @@ type ReadFile = (path: string) => string
 const defaultFile = 'slipway.toml'
 const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
 
-/** The sections of the file with their defaults; null if the section is absent. */
+/** The sections of the file, each with the value that stands for an absent section. */
 const fileSections = {
   server: field(anything, {}),
   database: field(anything, {}),
@@ -151,7 +151,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
   const host = pick(filledText, [flag('--host'), variable('SLIPWAY_HOST')], server.host)
-  if (server.familyApi && !isPrivateToClients({ ...server, host }))
+  if (server.familyApi && !isProtectedInTransit({ ...server, host }))
     refuse(
       'server.family_api',
       true,
@@ -176,7 +176,7 @@ export const isLoopback = (host: string) => host === 'localhost' || host === '::
  * Returns whether requests cannot be read in transit, because of TLS in this process or at a trusted proxy,
  * or because clients are on the same machine.
  */
-const isPrivateToClients = (
+const isProtectedInTransit = (
   server: Pick<Config['server'], 'host' | 'tlsCertFile' | 'trustedProxies' | 'publicUrl'>,
 ): boolean =>
   server.tlsCertFile !== '' ||

@@ -59,8 +59,8 @@ export async function changeClock(
 }
 
 /**
- * Moves the clock from one due time to the next and does what is due at each, so that everything happens at
- * the right time. Returns when all due work is done.
+ * Moves the clock from one due time to the next, and does the work that is due at each of them, so that
+ * everything happens at the right time. Returns when all due work is done.
  */
 export async function advanceClock(
   workers: Workers,
@@ -75,7 +75,7 @@ export async function advanceClock(
   const limit = performance.now() + maxWorkMs
   const { rollupAtUtc } = config.billing
   const { unreachableS } = config.operations
-  let todo = { readsEngines: true, bills: true }
+  let todo = { readsEngines: true, runsBilling: true }
   for (let isEnd = target <= start; ; ) {
     await finishDueWork(workers, limit, todo)
     if (isEnd) return readClock(workers)
@@ -88,21 +88,21 @@ export async function advanceClock(
     )
     isEnd = next >= target
     const isReached = (at: Date | null) => isEnd || (at !== null && at <= next)
-    todo = { readsEngines: isReached(due.silence), bills: isReached(due.billing) }
+    todo = { readsEngines: isReached(due.silence), runsBilling: isReached(due.billing) }
     // A clock that is not frozen may be past the target by now.
     await database.transaction((tx) => stepClock(tx, Math.max(0, next.getTime() - now.getTime())))
   }
 }
 
 /**
- * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. What engines report
- * does not depend on the clock, so they are read only when the advance begins and ends, and when a host or
- * GPU waits for a report.
+ * Does everything that is due now. After 30 seconds, throws a 409 error that lists the unfinished work. What
+ * engines report does not depend on the clock, so engines are read only when the advance begins and ends, and
+ * when a host or GPU waits for a report.
  */
 async function finishDueWork(
   workers: Workers,
   limit: number,
-  { readsEngines, bills }: { readsEngines: boolean; bills: boolean },
+  { readsEngines, runsBilling }: { readsEngines: boolean; runsBilling: boolean },
 ): Promise<void> {
   const { reconciler, billing, webhooks, mail, services } = workers
   const { database, engines, signals } = services
@@ -125,7 +125,7 @@ async function finishDueWork(
     if (found.suspension) await reconciler.suspension()
     if (found.maintenance) await reconciler.maintenance()
     if (found.capacity) await reconciler.capacity()
-    if (bills) await billing.once()
+    if (runsBilling) await billing.once()
     await reconciler.stamp()
     await webhooks.once()
     if (services.config.mail) await mail.once()

@@ -23,7 +23,7 @@ export async function openDev(database: Database, definitions: Definition[]): Pr
   await faults.load()
   await database.transaction(expireAllLeases)
   return {
-    definitions: faults.around(definitions),
+    definitions: faults.wrapSteps(definitions),
     engine: faultyEngine,
     mode: (workers) => ({
       watch: (app) => watchRequests(app, faults, log),

@@ -72,7 +72,7 @@ export class Faults {
   }
 
   /** Wraps the steps, so that active faults apply to them. Only steps with engine work can fail. */
-  around(definitions: Definition[]): Definition[] {
+  wrapSteps(definitions: Definition[]): Definition[] {
     return definitions.map((definition) => ({
       ...definition,
       steps: definition.steps.map((step) =>
@@ -108,7 +108,7 @@ export class Faults {
         throw new EngineError('rejected', message)
       case 'fail':
         this.#decisions.delete(key)
-        // A deletion never fails; it is tried again.
+        // A deletion never fails: the runner retries its steps.
         if (isTeardown) throw new EngineError('unavailable', message)
         return fail(
           (fault.code ?? (step === 'boot' ? 'boot_failed' : 'engine_error')) as FailureCode,

@@ -17,8 +17,8 @@ const changes = [
 ] as const
 
 /**
- * Wraps an engine so that faults can make it do nothing. With `forget`, it accepts a change without making
- * it. With `lie`, it also reports the VM in the wanted state until the step ends. Afterwards, inspection
+ * Wraps an engine so that faults can make it do nothing. With `forget`, the engine accepts a change but does
+ * nothing. With `lie`, it also reports the VM in the wanted state until the step ends. Afterwards, inspection
  * shows the real state.
  */
 export function faultyEngine<E extends Engine>(engine: E): E {

@@ -44,7 +44,7 @@ export interface DevParts {
   streams: EventStreams
 }
 
-/** Applies faults to requests, and logs the requests. Called before the routes are mounted. */
+/** Applies faults to requests, and logs the requests. Must be called before the routes are mounted. */
 export function watchRequests(app: FastifyInstance, faults: Faults, log: RequestLog): void {
   app.addHook('preHandler', (request) => faults.interceptRequest(request))
   app.addHook('onResponse', (request, reply, done) => {
@@ -83,7 +83,7 @@ export function mountLevers(app: FastifyInstance, parts: DevParts, log: RequestL
   }
 }
 
-/** Rejects requests from other sites, which could reach a local service through its user's browser. */
+/** Rejects requests from other sites, which could reach a local service through the browser of its user. */
 function requireLocal(request: FastifyRequest, { services }: Workers): void {
   const isLoopback = /^(::1|(::ffff:)?127\..*)$/.test(request.raw.socket.remoteAddress ?? '')
   const isLocalName = /^(localhost|127\.[0-9.]+|\[::1\]|[a-z0-9-]+\.localhost)(:[0-9]+)?$/i.test(request.host)

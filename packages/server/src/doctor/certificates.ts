@@ -49,7 +49,10 @@ function certificateFinding(certFile: string, keyFile: string, publicUrl: string
   }
 }
 
-/** This machine may reach the proxy by a different route than clients on the internet, or not at all. */
+/**
+ * A failed connection or an untrusted certificate is only a warning, because clients may reach the proxy by a different route
+ * and trust other authorities.
+ */
 async function publicFinding(publicUrl: string): Promise<Finding> {
   if (!publicUrl.startsWith('https:')) return ok(step, `not used by ${publicUrl}`)
   try {
@@ -88,9 +91,9 @@ function servedCertificate({
       const distrust = socket.authorized ? '' : String(socket.authorizationError)
       socket.destroy()
       if (certificate) resolve({ certificate, distrust })
-      else reject(new Error('it sent no certificate'))
+      else reject(new Error('no certificate was sent'))
     })
-    socket.setTimeout(connectMs, () => socket.destroy(new Error('it does not respond')))
+    socket.setTimeout(connectMs, () => socket.destroy(new Error(`no response within ${connectMs / 1000} s`)))
     socket.once('error', reject)
   })
 }

@@ -27,7 +27,8 @@ export async function databaseFindings(config: Config): Promise<DatabaseResult> 
     const findings = [ok('database', `embedded PostgreSQL ${facts.majorVersion}`), schemaFinding(facts)]
     return { findings, facts }
   } catch (error) {
-    const advice = 'see postgres.log in the folder that the file postgres-home in the data directory names'
+    const advice =
+      'see postgres.log; the file postgres-home in the data directory contains the path of its folder'
     return { findings: [missing('database', (error as Error).message, advice)], facts: undefined }
   }
 }

@@ -37,7 +37,7 @@ async function webhookFinding({ webhooks }: Config, urls: string[]): Promise<Fin
   )
 }
 
-/** Returns '' if a connection opens, otherwise why not. Nothing is sent. */
+/** Returns '' if a connection can be opened, otherwise the reason. Nothing is sent. */
 async function tryConnection(url: URL, mayReach: (address: string) => boolean): Promise<string> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   try {

@@ -49,8 +49,8 @@ export function isAccessKeyShape(text: string): boolean {
 }
 
 /**
- * Returns the secret of a signing key, in base64url. It is derived from the access key and does not reveal it, so the secret
- * can sign requests but is not a bearer token.
+ * Returns the secret of a signing key, in base64url. The secret is derived from the access key and does not reveal that key,
+ * so it can sign requests but is not a bearer token.
  */
 export const signingSecretOf = (accessKey: string): string =>
   createHmac('sha256', accessKey).update('slipway signing secret').digest('base64url')

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { parseCidr } from '@slipway/contract'
 
-/** Accepts a block or a single address of either family. */
+/** Accepts an IPv4 or IPv6 block, or a single address. */
 export function isAddressBlock(text: string): boolean {
   if (parseCidr(text)) return true
   const [address = '', prefix = '128', ...more] = text.split('/')

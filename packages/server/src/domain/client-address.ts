@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * Returns the key of the client that an address belongs to: for IPv6, the /64, because one subscriber has a
- * whole /64.
+ * Returns the text that identifies the client at an address: for IPv4, the address; for IPv6, its /64, because
+ * one subscriber has a whole /64.
  */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]

@@ -50,8 +50,8 @@ export function invalidField(field: string, message: string): Failure {
 }
 
 /**
- * Returns the failure of a body that is nested in another body. Its field paths begin with the name of the
- * nested field.
+ * Converts the failure of a body that is nested in another body: adds the name of the nested field to the
+ * beginning of its field paths.
  */
 export function asMember(member: string, failure: unknown): unknown {
   if (!(failure instanceof Failure) || !Array.isArray(failure.details)) return failure

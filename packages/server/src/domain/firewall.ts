@@ -21,7 +21,7 @@ export type PortRange = [from: number, to: number]
 
 export type Protocol = CompiledRule['protocols'][number]
 
-/** Exactly one member is set; the other is ''. */
+/** Exactly one field is set; the other is ''. */
 export interface Endpoint {
   resource_id: string
   cidr: string
@@ -99,7 +99,7 @@ function peerBlocks(endpoints: Endpoint[], resolve: (resourceId: string) => stri
 
 /**
  * Compiles the rules of a VM's network for this VM. `resolve` returns the IPv4 blocks of a VM, subnet or
- * network, or an empty list if it no longer exists. A rule without peers matches nothing and is omitted.
+ * network; an empty list if that resource no longer exists. A rule without peers matches nothing and is omitted.
  */
 export function compileFirewall(
   vm: FirewallVm,

@@ -32,8 +32,8 @@ const email = new RegExp(emailPattern)
 
 /**
  * String formats of request schemas that a pattern alone cannot express. Each function returns null for a
- * valid text. Otherwise it returns the rest of a sentence that begins with the field, with a similar valid
- * text if there is one.
+ * valid string. For an invalid one, it returns the part of the error message that follows the name of the
+ * field, with a similar valid string if there is one.
  */
 export const formats: Record<string, (text: string) => string | null> = {
   uuid: (text) => (isUuid(text) ? null : 'must be a UUID, such as 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'),

@@ -39,8 +39,8 @@ export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
 }
 
 /**
- * Converts USD per hour times milliseconds to USD. Priced usage is added up in that unit, because it is
- * exact.
+ * Converts a product of USD per hour and milliseconds to USD. Priced usage is added up as such products,
+ * because they are exact.
  */
 export function usdOfMs(usdMs: string): Exact {
   const sum = parseDecimal(usdMs)
@@ -72,7 +72,7 @@ export function compareExact(a: Exact, b: Exact): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** Returns the amount in units of 10^-decimals. */
+/** Returns the amount in units of 10^-decimals, rounded to a whole number. */
 function roundTo(amount: Exact, decimals: number): bigint {
   const scaled = absolute(amount.numerator) * 10n ** BigInt(decimals)
   const rounded = (2n * scaled + amount.denominator) / (2n * amount.denominator)
@@ -97,7 +97,7 @@ export function centsToUsd(cents: bigint): string {
   return decimalText(cents, centDecimals)
 }
 
-/** For display only, such as `0.133120`; never add these up. */
+/** Returns rounded text for display, such as `0.133120`. Do not calculate with it. */
 export function displayUsd(amount: Exact, decimals = 6): string {
   return decimalText(roundTo(amount, decimals), decimals)
 }

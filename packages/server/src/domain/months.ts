@@ -23,10 +23,10 @@ export const isLastOfMonth = (day: string): boolean => addDays(day, 1).endsWith(
 
 export const dayStart = (day: string): string => `${day}T00:00:00.000Z`
 
-const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
+const monthFormat = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
 
 /** Formats `2026-11-01` as `November 2026`. */
-export const monthTitle = (month: string): string => words.format(parse(month))
+export const monthTitle = (month: string): string => monthFormat.format(parse(month))
 
 /**
  * Returns the id of an organization's invoice for a month, so that the current invoice already has its final

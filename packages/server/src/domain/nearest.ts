@@ -7,6 +7,6 @@ export const nearest = <T extends string>(text: string, choices: readonly T[]): 
 export const didYouMean = (suggestion: string | undefined): string =>
   suggestion ? `; did you mean ${suggestion}?` : ''
 
-/** Returns the rest of a message that begins with the field, for a value that is not one of the choices. */
+/** For a value that is not one of the choices: returns the part of the message that follows the name of the field. */
 export const oneOf = (given: unknown, choices: readonly string[]): string =>
   `must be one of ${choices.join(', ')}${didYouMean(typeof given === 'string' ? nearest(given, choices) : undefined)}`

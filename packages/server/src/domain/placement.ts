@@ -17,7 +17,7 @@ function byPciAddress(a: FreeGpu, b: FreeGpu): number {
 
 /**
  * An IOMMU group with several GPUs is taken as a whole or not at all. The other GPUs of a node are
- * equivalent: they are taken in the order of their addresses, and only their number varies. So there are few
+ * equivalent: they are taken in the order of their addresses, and only their number varies. This leaves few
  * combinations to try.
  */
 function partsOf(free: FreeGpu[], count: number): Part[] {
@@ -93,8 +93,8 @@ interface WantedGpus {
 
 /**
  * Takes GPUs for one VM from the best host. Hosts where the VM fits into one NUMA node come first, then the
- * fullest, then the first by id. Returns undefined if the VM fits on no host, or, with `isInOneNode`, into no
- * single node.
+ * fullest, then the first by id. With `isInOneNode`, all GPUs must be in one NUMA node. Returns undefined if
+ * the VM fits on no host.
  */
 export function takeGpus(
   hosts: OpenHost[],
@@ -130,8 +130,8 @@ const maxNodeFree = (host: OpenHost): number =>
   )
 
 /**
- * Places up to `count` identical VMs on these hosts. `spread` places each on a separate host, and `pack` uses
- * as few hosts as possible. Otherwise each VM gets the host that is best for it alone.
+ * Places up to `count` identical VMs on these hosts. `spread` places each VM on a separate host, and `pack`
+ * uses as few hosts as possible. Otherwise each VM gets the host that is best for it alone.
  */
 export function placeGroup(
   hosts: OpenHost[],

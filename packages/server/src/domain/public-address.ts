@@ -32,8 +32,8 @@ const notPublic = blockListOf([
 const globalUnicast = blockListOf(['2000::/3'])
 
 /**
- * Returns a function that decides whether the service may connect to an address. Public addresses and those
- * in the operator's ranges are allowed.
+ * Returns a function that decides whether the service may connect to an address. Public addresses, and
+ * addresses in the ranges that the operator allows, are accepted.
  */
 export function addressGuard(allowedRanges: string[]): (address: string) => boolean {
   const allowed = blockListOf(allowedRanges)

@@ -14,7 +14,7 @@ export function userData(spec: VmSpec): string {
   const required = requiredConfig(spec)
   if (!isCloudConfig(spec.startupScript)) return yamlOf({ ...required, ...defaultConfig })
   const boundary = 'slipway-user-data'
-  // With base64, a tenant's text cannot end its part.
+  // Base64 prevents a tenant's text from containing the boundary.
   const parts = [yamlOf(required), spec.startupScript, yamlOf(defaultConfig)].map((text) =>
     [
       `--${boundary}`,
@@ -111,8 +111,8 @@ const newMachineCommand = [
 ]
 
 /**
- * Runs at each boot, because `/run` is empty then. It may run twice during the first boot, because the files
- * are written late.
+ * Runs at each boot, because `/run` is empty then. It runs more than once during the first boot, because the
+ * files do not exist yet at the first run.
  */
 const groupBoot =
   '[ -s /etc/slipway/group.env ] || exit 0; mkdir -p /run/slipway; cp /etc/slipway/group.env /run/slipway/group.env; ' +
@@ -129,7 +129,7 @@ const groupFiles = ({ group }: VmSpec) =>
         file('/etc/ssh/ssh_known_hosts', groupKnownHosts(group), '0644'),
       ]
 
-/** A member's startup script has its group's variables in its environment. */
+/** The startup script of a group's member gets the variables of the group in its environment. */
 function startupFiles(script: string, isMember: boolean) {
   const path = '/var/lib/cloud/scripts/per-boot/slipway-startup'
   if (!isMember) return [file(path, script, '0700')]

@@ -7,16 +7,16 @@ import type { GuestReport } from '../domain/guest/report.ts'
 /**
  * The interface to the software that runs the VMs. Every method is idempotent (keyed by our ids), can be
  * cancelled, and can be called again after any failure. A mutating call carries its resource's generation. An
- * engine remembers the highest generation of each id, for at least a day after the removal, and rejects an
- * older one with `EngineError('stale')`. So a worker that was paused until its lease expired cannot recreate
- * a deleted VM.
+ * engine remembers the highest generation of each resource, until at least a day after the resource was
+ * removed, and rejects calls with an older generation with `EngineError('stale')`. So a worker that was
+ * paused until its lease expired cannot recreate a deleted VM.
  */
 export interface Engine {
   /**
    * Reports every host with its GPUs, VMs and disks. A fleet can be too large to report all of this each
    * time. For a host that `isDetailed` excludes, an engine may report only its existence and hardware
-   * (`isSummary`). With `mayBeBrief`, it may do so for all hosts if nothing else has changed since its last
-   * report.
+   * (`isSummary`). With `mayBeBrief`, an engine may report all hosts like this if nothing that it leaves out
+   * has changed since its last report.
    */
   inventory(
     signal: AbortSignal,
@@ -25,14 +25,17 @@ export interface Engine {
   ): AsyncIterable<HostReport>
 
   /**
-   * Creates the VM with its OS disk and attached disks, or updates a VM that is off to this spec. Then it
-   * applies the firewall, begins to start the VM if `power` is on, and returns the result of an inspection. A
-   * VM that is not off keeps its definition and power state, and a newer firewall is kept. The OS disk is
-   * created only for a new VM. If an existing VM has none, this throws `EngineError('lost')` and creates
-   * nothing.
+   * Creates the VM with its OS disk and attached disks. If the VM exists and is off, changes its definition
+   * to this spec. Then applies the firewall, begins to start the VM if `power` is on, and returns the result
+   * of an inspection. A VM that is not off keeps its definition and power state. A newer firewall is kept.
+   * The OS disk is created only for a new VM. If an existing VM has none, this throws `EngineError('lost')`
+   * and creates nothing.
    */
   ensureVm(spec: VmSpec, wanted: WantedState, call: Call): Promise<VmStatus | null>
-  /** Begins the change and returns; `inspectVm` shows when it is done. `shutdown` asks the guest, `off` cuts the power. */
+  /**
+   * Begins the change and returns; `inspectVm` shows when it is done. `shutdown` asks the guest to shut down,
+   * `off` cuts the power.
+   */
   powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void>
   /** Removes the VM with its OS and scratch disks, and keeps attached data disks. The engine resets its GPUs. */
   removeVm(vm: VmRef, call: Call): Promise<void>
@@ -63,11 +66,11 @@ export interface Engine {
   setPublicAddress(vm: VmRef, address: string, call: Call): Promise<void>
 
   /**
-   * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is
-   * complete. From then on, the copy does not need its source. If the guest of a running VM has an agent, its
-   * file systems are frozen while the copy begins, and always thawed after it. Throws `unfrozen` if freezing
-   * is required but not possible. A call during the copy changes nothing. Throws `rejected` if the copy can
-   * no longer be completed.
+   * Begins to copy a disk, in its state at the first call, and returns; `inspectCapture` shows when the copy
+   * is complete. From then on, the copy does not need its source. If the guest of a running VM has an agent,
+   * the guest's file systems are frozen while the copy begins, and are always thawed afterwards. Throws
+   * `unfrozen` if freezing is required but not possible. A repeated call during the copy changes nothing.
+   * Throws `rejected` if the copy can no longer be completed.
    */
   capture(capture: CaptureSpec, call: Call): Promise<void>
   /** Removes a copy, complete or not. VMs that were created from it keep working. */
@@ -97,8 +100,8 @@ export interface Engine {
    */
   openConsole(vm: VmRef, signal: AbortSignal): Promise<EngineConsole>
   /**
-   * Reports a VM whose state changed unexpectedly or has finished changing. This is only a hint: nothing
-   * depends on it.
+   * Calls `onChange` for each VM whose state has changed unexpectedly or has finished changing. The call is
+   * only a hint: nothing depends on it. Returns a function that stops the calls.
    */
   watch(onChange: (vmId: string) => void): () => void
 }
@@ -151,8 +154,8 @@ export interface VmSpec extends VmRef {
   }
   osDiskGib: number
   /**
-   * The limit for reads and for writes of the OS disk, in MB/s. VMs that were defined by earlier versions
-   * have none.
+   * The limit of the OS disk in MB/s, for reads and for writes separately. VMs that were defined by earlier
+   * versions have no limit.
    */
   osDiskMbps?: number
   /** Size of the sparse local disk whose content is lost when the VM stops; 0 means none. */
@@ -165,7 +168,7 @@ export interface VmSpec extends VmRef {
   sshHostKey: HostKey | null
   startupScript: string
   shutdownScript: string
-  /** What a member of an instance group learns about the other members at its start; null for other VMs. */
+  /** What a member of an instance group learns about the other members when it starts; null for other VMs. */
   group: Rendezvous | null
   network: {
     networkId: string
@@ -175,7 +178,7 @@ export interface VmSpec extends VmRef {
     gateway: string
     /** '' if the VM has none. */
     publicAddress: string
-    /** The limit for each direction. VMs that were defined by earlier versions have none. */
+    /** The limit for each direction. VMs that were defined by earlier versions have no limit. */
     gbps?: number
   }
   disks: AttachedDisk[]
@@ -242,7 +245,10 @@ export interface CaptureStatus {
 
 export interface AttachedDisk extends DiskSpec {
   mode: 'read-write' | 'read-only'
-  /** The limit for reads and for writes, in MB/s. If there is none, only the storage limits the speed. */
+  /**
+   * The limit in MB/s, for reads and for writes separately. Without a limit, only the storage limits the
+   * speed.
+   */
   mbps?: number | null
 }
 
@@ -279,7 +285,10 @@ export interface HostReport {
   name: string
   /** True if the host accepts no new VMs, for a reason in `capabilities`. Its current VMs are kept. */
   isClosed?: boolean
-  /** True if other users cannot place guests on the host; undefined if Slipway does not control that. */
+  /**
+   * True if other users of the engine cannot place guests on the host; undefined if Slipway does not control
+   * this.
+   */
   isCordoned?: boolean | undefined
   /**
    * True if the engine has found that the host does not respond. The rest of the report is then meaningless.
@@ -339,8 +348,8 @@ export class EngineError extends Error {
 
 /**
  * The inventory cannot be read, but the hosts may still be running: only the engine's control plane is known
- * to have failed. The hosts keep their state for at most `toleranceMs` after the last inventory. Any other
- * inventory error means that the hosts do not respond.
+ * to have failed. Slipway keeps the last known state of the hosts until `toleranceMs` after the last
+ * inventory. Any other inventory error means that the hosts do not respond.
  */
 export class EngineUnreadable extends EngineError {
   readonly toleranceMs: number

@@ -14,9 +14,9 @@ export interface EngineParts {
   config: Config
   database: Database
   log: Log
-  /** The calls of each location, counted for the metrics. */
+  /** The counted calls of each location's engine, for the metrics. */
   calls: Map<string, EngineCalls>
-  /** Wraps each engine, if clients of this service can inject faults. */
+  /** Wraps each engine so that clients of a `--dev` service can inject faults. */
   wrap?: ((engine: OpenEngine) => OpenEngine) | undefined
 }
 
@@ -81,7 +81,8 @@ async function openEngine(
 }
 
 /**
- * A demo needs Incus on this machine. Outside a demo, an unreachable cluster is retried until it responds.
+ * A demo needs Incus on this machine, so it fails at once if Incus is missing. Outside a demo, Slipway keeps
+ * trying to reach the cluster.
  */
 function requireLocalIncus({ urls, socket }: IncusConfig): void {
   if (urls.length === 0 && !existsSync(socket))

@@ -1,6 +1,6 @@
 import type { OfferQuery, VmType } from '@slipway/contract'
 
-/** The fields of a catalogue row that filters use. */
+/** The fields by which catalogue rows are filtered. */
 export interface Offered {
   type: string
   location: string
@@ -10,7 +10,7 @@ export interface Offered {
   usd_per_hour: number | null
 }
 
-export const offeredType = (type: VmType, location: string, usdPerHour: number | null) => ({
+export const offerFields = (type: VmType, location: string, usdPerHour: number | null) => ({
   type: type.name,
   location,
   gpu_model: type.gpuModel,

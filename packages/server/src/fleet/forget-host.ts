@@ -22,9 +22,10 @@ import { readHost } from './hosts.ts'
 const detail = 'its host is lost permanently'
 
 /**
- * Gives up a host that will not return, at the request of an operator. Its VMs lose their OS disk. VMs that
- * were deleted while it was down are removed, and so are the disks, custom images and snapshots on it.
- * Unfinished operations notice this at their next step. This function can be repeated safely.
+ * Gives up a host that will not return, at the request of an operator. Its VMs lose their OS disk, except for
+ * stopped VMs on shared storage, which can start on another host. VMs that were deleted while the host was
+ * down are removed, and so are the disks, custom images and snapshots on it. Unfinished operations notice the
+ * loss at their next step. This function can be repeated safely.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)
@@ -61,7 +62,7 @@ async function releaseLostVm(tx: Tx, by: Requester, id: string, livesOnHost: boo
   await setVmHost(tx, id, null)
 }
 
-/** Deletes the disk with a normal deletion, which also cancels its unfinished operations. */
+/** Deletes the disk with a normal deletion, which also cancels the disk's unfinished operations. */
 async function deleteLostDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
   await unpinLostDisk(tx, id)
   const disk = (await findDisk(tx, project_id, id))!
@@ -71,7 +72,7 @@ async function deleteLostDisk(tx: Tx, by: Requester, { id, project_id }: { id: s
   await admitDiskDelete(tx, owner, disk)
 }
 
-/** Deletes the image or snapshot with a normal deletion, like a disk. */
+/** Deletes the image or snapshot with a normal deletion, as disks are deleted. */
 async function deleteLostCapture(
   tx: Tx,
   by: Requester,

@@ -27,7 +27,7 @@ export interface NewHost {
   gpus?: { model: string; count: number }
 }
 
-/** Registers a host. A forgotten host is registered again, so that its next report is accepted. */
+/** Registers a host. A forgotten host can be registered again; its reports are then accepted. */
 export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
   const location = await findLocation(tx, host.location)
   if (!location) throw invalidField('location', `there is no location ${host.location}`)

@@ -3,7 +3,7 @@ import type { Queryable } from '../postgres/database.ts'
 import { listPrices } from '../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../store/compute/placement.ts'
 import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
-import { offeredType } from './choose-offers.ts'
+import { offerFields } from './choose-offers.ts'
 import { readReservedRoom } from './reserved-room.ts'
 
 /** Returns every type in every location, in the order of the catalogue, with the project's quota and reserved GPUs. */
@@ -17,7 +17,7 @@ export async function readOffers(db: Queryable, project: { projectId: string }):
   return capacities.map(({ type: name, location, quantity }) => {
     const type = vmType(name)!
     return {
-      ...offeredType(type, location, prices(name)),
+      ...offerFields(type, location, prices(name)),
       quantity: quantity + reserved(name, location),
       quota_left: quotaLeft(type, quotas),
     }
@@ -28,7 +28,7 @@ export async function readOffers(db: Queryable, project: { projectId: string }):
 async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
   const [availabilities, prices] = await Promise.all([listAvailability(db, vmTypes, null), readPrices(db)])
   return availabilities.map(({ type: name, location, available }) => ({
-    ...offeredType(vmType(name)!, location, prices(name)),
+    ...offerFields(vmType(name)!, location, prices(name)),
     available,
   }))
 }
@@ -62,7 +62,7 @@ async function readPrices(db: Queryable): Promise<(productName: string) => numbe
   return (productName) => prices.get(productName) ?? null
 }
 
-/** Returns how many VMs of the type the quotas allow. */
+/** Returns how many more VMs of the type can be created within the quotas. */
 function quotaLeft({ family, gpuCount }: VmType, quotas: QuotaRow[]): number {
   const availableOf = (name: QuotaRow['name']) => quotas.find((row) => row.name === name)?.available ?? 0
   return Math.min(availableOf('vms'), Math.floor(availableOf(gpuQuota(family)) / gpuCount))

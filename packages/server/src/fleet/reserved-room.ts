@@ -3,7 +3,7 @@ import type { Queryable } from '../postgres/database.ts'
 import { sharedRead } from '../postgres/keyed.ts'
 import { listReservedRoom, type ReservedRoom } from '../store/capacity/reserved-room.ts'
 
-/** Concurrent calls share one read, because every program that polls for a free GPU needs it. */
+/** Concurrent calls share one read, because every program that polls for a free GPU causes such a call. */
 const roomOf = sharedRead(listReservedRoom)
 
 const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =>
@@ -12,8 +12,8 @@ const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =
     .reduce((sum, { gpus }) => sum + Math.floor(gpus / gpuCount), 0)
 
 /**
- * Returns a function that returns how many more VMs of a type a project can create in a location, on GPUs that its organization
- * has reserved.
+ * Returns a function that counts how many more VMs of a type the project can create in a location, on GPUs that its
+ * organization has reserved.
  */
 export async function readReservedRoom(
   db: Queryable,

@@ -29,8 +29,8 @@ export const publicOwner = 'public'
 const operators = 'operators'
 
 /**
- * Returns the owner whose limits a request counts against: the organization, all operators together, or a
- * user without an organization.
+ * Returns the owner whose limits a request counts against: the organization, all operators together, or the
+ * user if the request belongs to no single organization.
  */
 export function ownerOf(caller: Caller, organizationId: string | null): string {
   if (isOperator(caller)) return operators
@@ -86,15 +86,18 @@ export class Access {
     { headers, ip, params }: Pick<FastifyRequest, 'headers' | 'ip' | 'params'>,
   ): Promise<Grant> {
     const { project_id } = params as Record<string, string>
-    // A caller in a transaction is already authorized, so the caller and the project are read in one round
-    // trip.
+    // In a transaction, the caller was authorized before. Start reading the project now, so that the project and
+    // the caller are read in one round trip.
     if (this.#isOfTransaction && project_id !== undefined && isUuid(project_id))
       void this.#projects.get(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
     return this.authorize(route, caller, params as Record<string, string>)
   }
 
-  /** Returns whether the bearer token was valid recently. Such a token does not count as an attempt to guess one. */
+  /**
+   * Returns whether the bearer token was valid recently. A request with such a token does not count as an attempt to
+   * guess a token.
+   */
   wasRecentlyValid(bearer: Bearer): boolean {
     return this.#validDigests.has(bearer.digest)
   }
@@ -115,7 +118,10 @@ export class Access {
     return caller && isUsable(caller, address) ? caller : undefined
   }
 
-  /** Throws 404 if the caller cannot see the resource, then 403 if the role does not allow the request, then 402. */
+  /**
+   * Throws 404 if the caller cannot see the resource, 403 if the role does not allow the request, and 402 if the
+   * request requires a payment method. If several apply, the first is thrown.
+   */
   authorize(route: Route, caller: Caller, params: Record<string, string>): MaybePromise<Grant> {
     if (route.access === 'operator') {
       if (isOperator(caller)) return { caller, project: null, organizationId: null }
@@ -184,7 +190,7 @@ const isUsable = (caller: Caller, address: string): boolean =>
   caller.expiresAt > Date.now() &&
   (caller.kind === 'user' || !caller.allowedFrom || isInBlockList(caller.allowedFrom, address))
 
-/** The role of a caller in an organization, and what restricts it. */
+/** The role of a caller in an organization, and the restrictions on the caller there. */
 export interface EffectiveRole {
   /** Undefined for a project's access key outside its project. */
   role: Role | undefined

@@ -127,7 +127,7 @@ export function buildApp(base: Services, log: FastifyBaseLogger, dev?: DevMode):
       isProxyNoticed = true
       log.warn(
         { peer: request.ip },
-        'X-Forwarded-For is ignored because its sender is not a trusted proxy, so all requests through it count as one address. Add the proxy to [server] trusted_proxies',
+        'X-Forwarded-For is ignored because its sender is not a trusted proxy, so all requests from this sender count as one address. Add the proxy to [server] trusted_proxies',
       )
     }
     done()
@@ -138,7 +138,7 @@ export function buildApp(base: Services, log: FastifyBaseLogger, dev?: DevMode):
     if (!reply.hasHeader('ratelimit-limit')) limiter.showAddress(request.ip, reply)
     done()
   })
-  // Request lines contain no secrets, and redaction would cost more than the rest of the line.
+  // The log lines of requests contain no secrets, and redacting them would cost more than writing them.
   const requestLog = log.child({}, { redact: [] })
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeId ?? request.routeOptions.url ?? 'none'
@@ -188,8 +188,8 @@ export function buildApp(base: Services, log: FastifyBaseLogger, dev?: DevMode):
 }
 
 /**
- * JSON responses must not run scripts, be framed or be sniffed. Pages set their own policy. Header names are
- * in lower case, because Fastify would otherwise convert them for every response.
+ * Browsers must not run scripts in JSON responses, frame them or guess their type. Pages set their own policy. Header
+ * names are in lower case, because Fastify would otherwise convert them for every response.
  */
 const securityHeaders = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

@@ -24,7 +24,7 @@ export function parseJson(raw: Buffer): unknown {
   return value
 }
 
-/** PostgreSQL can store neither NUL nor lone surrogates. */
+/** Checks the limits and the strings: PostgreSQL can store neither NUL nor lone surrogates. */
 function checkValues(root: unknown): void {
   const open: { value: unknown; level: number }[] = [{ value: root, level: 0 }]
   let values = 0

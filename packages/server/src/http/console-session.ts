@@ -40,7 +40,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
       const cookie = readCookie(request)
       if (!credentials && !cookie) throw new Failure('unauthenticated', 'No session. Sign in.')
       const [url, payload] = credentials
-        ? entryOf(credentials)
+        ? signInRequestOf(credentials)
         : ['/v0.1/auth/token', { grant_type: 'refresh_token', refresh_token: cookie }]
       const response = await post(request, url, payload)
       if (response.statusCode === 200) {
@@ -68,7 +68,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
 }
 
 /** Returns the endpoint and body that open a session: with a setup code, an invitation or a password. */
-function entryOf({ setup_code, ...rest }: Credentials): [string, object] {
+function signInRequestOf({ setup_code, ...rest }: Credentials): [string, object] {
   if (setup_code !== undefined) return ['/v0.1/auth/setup', { ...rest, code: setup_code }]
   if (rest.code !== undefined) return ['/v0.1/auth/accept', rest]
   return ['/v0.1/auth/token', { grant_type: 'password', ...rest }]

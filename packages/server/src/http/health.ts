@@ -10,7 +10,7 @@ import { listEngineStates } from '../store/fleet/locations.ts'
 import type { RateLimiter } from './limits/rate-limit.ts'
 import type { Metrics } from './metrics/metrics.ts'
 
-/** The time limit of a readiness check, so that it gets a response within two seconds. */
+/** The time limit of a readiness check, so that its response arrives within two seconds. */
 const readyMs = 1_800
 
 /** Mounts the endpoints for monitoring. Only /metrics needs a token, except from loopback. */
@@ -25,7 +25,7 @@ export function mountHealth(
   }
   app.get('/healthz', async () => ({ status: 'ok' }))
 
-  // An unavailable engine affects only its location, not the API.
+  // A process with an unavailable engine is still ready: the engine affects only its location, not the API.
   const findEngines = whileRunning(async () => {
     await writeToDatabase(services.database)
     return listEngineStates(services.database)

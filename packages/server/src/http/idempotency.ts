@@ -21,12 +21,12 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 
 export interface StoredResponse {
   text: string
-  /** True if an earlier request with the same key produced it. */
+  /** True if an earlier request with the same key produced this response. */
   isReplay: boolean
 }
 
 /** Returns the stored response of the key, or runs `work` and stores its response in the same transaction as the change. */
-export async function onceOnly(
+export async function runOnce(
   tx: Tx,
   request: IdempotentRequest | undefined,
   work: () => Promise<string>,

@@ -63,7 +63,7 @@ export function mountRoutes(
   app.decorateRequest('routeId', null)
   app.decorateRequest('grant', null)
 
-  /** Synchronous for cached callers. */
+  /** Applies the rate limits and authorizes the caller. Synchronous for cached callers. */
   function enter(route: Route, request: FastifyRequest, reply: FastifyReply): MaybePromise<void> {
     const params = lowerIds(request.params)
     if (route.noStore) reply.header('cache-control', 'no-store')
@@ -71,7 +71,7 @@ export function mountRoutes(
     const bearer = bearerOf(request)
     const authorize = (caller: Caller) => {
       limiter.take(caller.key, reply)
-      // The organization of a key is known. Which organization a user's request counts for depends on the path.
+      // The organization of a key is already known. For a user, the path decides for which organization a request counts.
       const isUser = caller.kind === 'user'
       if (!isUser) organizations.takeOrganization(ownerOf(caller, null), reply)
       return chain(access.authorize(route, caller, params), (grant) => {
@@ -94,7 +94,7 @@ export function mountRoutes(
     const validators = compileValidators(route)
     const handler = handlers[id] as unknown as AnyHandler
     const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
-    const read = route.recordsTenants ? recorded(handler, route) : handler
+    const read = route.recordsTenants ? withTenantRecord(handler, route) : handler
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -133,7 +133,7 @@ export function mountRoutes(
   }
 }
 
-/** Returns whether the response may stay open for long: a wait for an operation, or an event stream. */
+/** Returns whether the response may stay open for long: a request with `wait`, or an event stream. */
 function isHeld({ alsoReturns }: Route, { query, headers }: FastifyRequest): boolean {
   if (alsoReturns === 'text/event-stream') return wantsStream(headers.accept)
   return Boolean((query as { wait?: number }).wait)
@@ -149,8 +149,8 @@ async function checkAgain(access: Access, route: Route, request: FastifyRequest)
   request.grant = await access.grant(route, request)
 }
 
-/** Records which tenants an operator's response shows, before it is sent. Streams do that themselves. */
-const recorded =
+/** Wraps a handler: records which tenants an operator's response shows, before it is sent. Streams do that themselves. */
+const withTenantRecord =
   (handle: AnyHandler, { tenantIn }: Route): AnyHandler =>
   async (context) => {
     const result = await handle(context)

@@ -14,7 +14,7 @@ const cookieName = 'slipway_oidc'
 const flowSeconds = 600
 
 /** A sign-in in progress, encrypted in a cookie, so that only the browser that began it can finish it. */
-interface Pending extends OidcFlow {
+interface PendingFlow extends OidcFlow {
   provider: string
   /** The user who links an identity; empty for a sign-in. */
   userId: string
@@ -66,7 +66,7 @@ export async function beginFlow(
       cause: error,
     })
   })
-  const pending: Pending = { ...flow, provider: name, userId, until: Date.now() + flowSeconds * 1000 }
+  const pending: PendingFlow = { ...flow, provider: name, userId, until: Date.now() + flowSeconds * 1000 }
   const sealed = sealSecret(services.secretKey, JSON.stringify(pending)).toString('base64url')
   reply.header('Set-Cookie', flowCookie(services, sealed, flowSeconds))
   return url
@@ -99,7 +99,7 @@ async function finishFlow(
   return '/'
 }
 
-function readPending(services: Services, sealed: string): Pending {
+function readPending(services: Services, sealed: string): PendingFlow {
   try {
     return JSON.parse(openSecret(services.secretKey, Buffer.from(sealed, 'base64url')))
   } catch (cause) {

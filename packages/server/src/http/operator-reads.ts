@@ -13,7 +13,7 @@ export class OperatorReads {
   readonly #database: Database
   readonly #by: Requester
   readonly #routeId: RouteId
-  /** Projects and organizations that this request has recorded. */
+  /** The projects and organizations whose data this request has already recorded as seen. */
   readonly #recorded = new Set<string>()
 
   constructor(database: Database, by: Requester, routeId: RouteId) {

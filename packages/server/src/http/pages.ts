@@ -22,7 +22,7 @@ type ListContext = Pick<Context, 'routeId' | 'params' | 'pageBytes'> & {
 }
 
 /**
- * Reads one page of a list. `read` gets the cursor of the previous page, null for the first, and the number of rows to
+ * Reads one page of a list. `read` gets the cursor of the previous page (null for the first page) and the number of rows to
  * read. `cursorOf` returns the cursor after a row.
  */
 export const page = <Row, Item>(

@@ -9,7 +9,7 @@ export const chain = <T, U>(value: MaybePromise<T>, next: (value: T) => MaybePro
 const cacheMs = 500
 const maxCached = 20_000
 
-/** Caches what `find` returns for half a second. Calls for the same key share one lookup. */
+/** Caches the results of `find`, each for half a second. Calls for the same key share one lookup. */
 export class ShortCache<T> {
   readonly #find: (key: string) => Promise<T>
   readonly #entries = new Map<string, { value: MaybePromise<T>; until: number }>()

@@ -37,7 +37,7 @@ export type SendConsolePage = (request: FastifyRequest, reply: FastifyReply) => 
 
 /**
  * Serves the built console's files, and its index.html for every path that the console's router handles. If
- * `isDev` is true, the page is marked. Returns the function that sends the page, for paths that have their
+ * `isDev` is true, the page gets the mark `data-dev`. Returns the function that sends the page, for paths that have their
  * own checks.
  */
 export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendConsolePage {
@@ -61,7 +61,7 @@ export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendCons
   return sendPage
 }
 
-/** Paths of the console's router. Programs other than browsers open them too, without Accept: text/html. */
+/** Paths of the console's router. Programs other than browsers request them too, without Accept: text/html. */
 const pagePath = /^\/(?:(?:sign-in|setup|accept|reset|forgot|catalogue|account|projects|fleet)(?:\/|$)|$)/
 
 const wantsPage = (path: string, accept: string): boolean =>

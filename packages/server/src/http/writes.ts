@@ -7,12 +7,12 @@ import { withSharedReads } from '../postgres/keyed.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { Access } from './access.ts'
 import type { Context, Handler, HttpServices } from './context.ts'
-import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempotency.ts'
+import { type IdempotentRequest, runOnce, type StoredResponse } from './idempotency.ts'
 
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
-  /** The owner of the request, which determines when it gets a connection if it runs alone. */
+  /** The owner of the request. Owners take turns when requests wait for a database connection. */
   owner: string
   /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
@@ -30,7 +30,7 @@ export function writerOf(
 ): (write: Write) => Promise<StoredResponse> {
   const { database } = services
   const respond = (tx: Tx, { contextIn, once }: Write) =>
-    onceOnly(tx, once, async () => {
+    runOnce(tx, once, async () => {
       const result = await runIfAllowed(tx, contextIn(tx))
       if (route.isAudited && !tx.hasSignalled('events')) throw new Error(`${id} wrote no audit event`)
       return jsonTextOf(result)
@@ -69,8 +69,8 @@ async function requireStillAllowed(tx: Tx, route: Route, { caller, request }: Co
 const accesses = new WeakMap<Tx, Access>()
 
 /**
- * After a commit with an unknown outcome, returns whether it took place, which is the case if the operations
- * exist.
+ * Called after a commit with an unknown outcome. Returns whether the commit took place: it did if the
+ * operations exist.
  */
 async function operationsExist(
   { database }: HttpServices,

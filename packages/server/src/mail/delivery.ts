@@ -7,7 +7,7 @@ import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
 import { queueNotices } from './notices.ts'
 
 const mailsAtOnce = 10
-/** The pauses begin at a minute and double, so the attempts span about four hours. */
+/** The pauses begin at a minute and double, so the attempts span about two hours. */
 const maxAttempts = 8
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
 

@@ -14,7 +14,7 @@ const eventsAtOnce = 5_000
 
 const noteOf = ({ note }: Record<string, unknown>) => (note ? ` Operator's note: ${note}` : '')
 
-/** The event types that owners, admins and the additional recipients get e-mail about. */
+/** The event types about which owners, admins and the additional recipients get e-mail. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
     subject: `Slipway: ${data.threshold_percent}% of a budget spent`,
@@ -55,7 +55,7 @@ async function recipientsOf(tx: Tx, notice: NoticeRow): Promise<string[]> {
 
 /**
  * Reads the events with a cursor and queues e-mail about some of them. The cursor moves in the same
- * transaction, so each event is handled once, even with several processes.
+ * transaction, so each event is handled once, even if several processes run this.
  */
 export async function queueNotices(services: Services): Promise<void> {
   await services.database.transaction(async (tx) => {

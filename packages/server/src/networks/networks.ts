@@ -76,7 +76,7 @@ export function checkBlock(cidr: string): void {
   if (block.prefix < 16 || block.prefix > 28) throw invalidField('cidr', 'must be /16 to /28')
 }
 
-/** Runs a write. Refuses it if the name is taken or the block overlaps with another one. */
+/** Runs a write. Throws a 409 error if the name is taken or the block overlaps with another one. */
 export async function writeUniqueBlock<T>(what: string, body: NewBlock, write: () => Promise<T>): Promise<T> {
   try {
     return await write()

@@ -18,7 +18,7 @@ import { emit, type Requester } from '../store/events/events.ts'
 
 const cancelPauseMs = 500
 
-/** The caller on whose behalf an operation is admitted, with its project. */
+/** The caller on whose behalf an operation is admitted, and the project of the operation. */
 export interface ProjectRequester extends Requester {
   projectId: string
 }
@@ -76,7 +76,10 @@ export async function beginOperation(
   return startedAt ? writeOperationAtCommit(tx, { ...operation, startedAt }) : writeOperation(tx, operation)
 }
 
-/** Throws a 409 that names the unfinished operation. The caller has locked the resource's row. */
+/**
+ * If an operation on the resource is unfinished, throws a 409 that names the operation. The caller has locked the
+ * resource's row.
+ */
 export async function requireIdle(tx: Tx, resourceId: string, what: string): Promise<void> {
   const [busy] = await lockUnfinishedOperations(tx, resourceId)
   if (busy)

@@ -7,8 +7,8 @@ import type { BegunOperation } from '../store/compute/operation-row.ts'
 import { emit } from '../store/events/events.ts'
 import type { ProjectRequester } from './admission.ts'
 
-/** The fields of a VM or disk that annotations use. */
-interface Annotated {
+/** The fields of a VM, disk or instance group that this file uses. */
+interface AnnotatedResource {
   id: string
   name: string
   location: string
@@ -17,10 +17,10 @@ interface Annotated {
   is_protected: boolean
 }
 
-/** Returns the 409 for the deletion of a protected resource. */
+/** Returns the 409 for the deletion of a protected resource; undefined if the resource is not protected. */
 export function protectionRefusal(
   what: string,
-  { name, is_protected }: Pick<Annotated, 'name' | 'is_protected'>,
+  { name, is_protected }: Pick<AnnotatedResource, 'name' | 'is_protected'>,
 ): Failure | undefined {
   if (!is_protected) return undefined
   const advice = 'set deletion_protection to false first'
@@ -35,7 +35,7 @@ export async function recordAnnotation(
   tx: Tx,
   by: ProjectRequester,
   resourceType: Extract<OperationType, 'vm' | 'disk' | 'instance_group'>,
-  changed: Annotated,
+  changed: AnnotatedResource,
   request: object,
   result: unknown,
 ): Promise<BegunOperation> {

@@ -6,7 +6,7 @@ import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
 import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'
 
-/** Throws a 400 that lists the locations if no location has this name. */
+/** If no location has this name, throws a 400 that lists the locations. */
 export async function requireLocation(db: Queryable, name: string): Promise<LocationRow> {
   const location = await findLocation(db, name)
   if (location) return location
@@ -14,7 +14,10 @@ export async function requireLocation(db: Queryable, name: string): Promise<Loca
   throw invalidField('location', oneOf(name, names))
 }
 
-/** Throws a 400 that suggests the nearest image, or lists the locations of this one. */
+/**
+ * Throws a 400 if there is no image with this name, or if the location does not have it. The error suggests
+ * similar images, or lists the locations that have the image.
+ */
 async function requireImage(db: Queryable, name: string, location: string): Promise<ImageRow> {
   const image = await findImage(db, name)
   if (!image) {

@@ -90,7 +90,9 @@ export async function transactTogether<Item, Result>(
 ): Promise<BatchResult<Result>[]> {
   let results: BatchResult<Result>[] = []
   const attempt = async (tx: Transaction) => {
-    results = await allSettledThenThrow(items.map((item) => (isAlone ? work(tx, item) : member(tx, item))))
+    results = await allSettledThenThrow(
+      items.map((item) => (isAlone ? work(tx, item) : workAsMember(tx, item))),
+    )
     if (!isAlone && results.every((result) => result instanceof Error)) throw new AllRefused()
   }
   try {
@@ -101,7 +103,7 @@ export async function transactTogether<Item, Result>(
   }
   return results
 
-  async function member(batch: Transaction, item: Item): Promise<BatchResult<Result>> {
+  async function workAsMember(batch: Transaction, item: Item): Promise<BatchResult<Result>> {
     const tx = new BatchMember(batch)
     try {
       return await work(tx, item)
@@ -118,7 +120,7 @@ interface SharedTransaction<Item, Result> {
   didCommit?: (results: BatchResult<Result>[]) => Promise<boolean>
   /**
    * The owner of a request. If the request runs alone, it waits for a connection in its owner's queue. A
-   * batch has several owners.
+   * batch has several owners, so it waits in the system's queue.
    */
   ownerOf?: (item: Item) => string
 }

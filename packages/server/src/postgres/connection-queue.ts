@@ -18,7 +18,7 @@ interface Waiter {
  */
 export class ConnectionQueue {
   #free: number
-  /** In the order of their turns. */
+  /** The waiters of each owner. The owners are in the order of their turns. */
   readonly #owners = new Map<string, Set<Waiter>>()
   readonly #system = new Set<Waiter>()
   #wasSystemServed = false

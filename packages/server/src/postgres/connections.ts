@@ -33,7 +33,7 @@ export function breakConnection(client: pg.ClientBase, reason: string): void {
 /** How many checks are made before the limit is reached. More checks make the limit more precise. */
 const checksPerLimit = 20
 
-interface Watched {
+interface SilenceCounts {
   bytesRead: number
   /** The number of consecutive checks in which nothing was received. */
   silent: number
@@ -50,7 +50,7 @@ interface Watched {
  */
 export class ResponseWatch {
   readonly #limitMs: number
-  readonly #watched = new Map<pg.ClientBase, Watched>()
+  readonly #watched = new Map<pg.ClientBase, SilenceCounts>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(limitMs: number) {
@@ -84,7 +84,7 @@ export class ResponseWatch {
   }
 }
 
-function count({ readyForQuery, connection: { stream } }: DriverClient, watched: Watched): void {
+function count({ readyForQuery, connection: { stream } }: DriverClient, watched: SilenceCounts): void {
   const isSilent = stream.bytesRead === watched.bytesRead
   watched.bytesRead = stream.bytesRead
   watched.silent = isSilent ? watched.silent + 1 : 0

@@ -28,7 +28,7 @@ const defaultResponseMs = 20_000
 const statementShare = 0.9
 const maxAttempts = 8
 const maxOwners = 10_000
-/** The pause doubles with every further attempt. */
+/** The longest pause before the third attempt, which is the first with a pause. It doubles with every attempt. */
 const longestFirstPauseMs = 4
 
 export interface DatabaseOptions {
@@ -135,10 +135,11 @@ export class Database implements Queryable {
   }
 
   /**
-   * Runs as read committed. After a serialization failure, a deadlock, a failed `assert_or_abort` or
-   * `TryAgain`, `work` runs again from the start. The first retry is immediate; later ones follow after a
-   * pause, so that transactions that collided do not collide again. If a request of a batch throws
-   * `TryAgain`, it leaves the batch. `owner` determines when the transaction gets a connection.
+   * Runs `work` in a transaction with the isolation level read committed. After a serialization failure, a
+   * deadlock, a failed `assert_or_abort` or `TryAgain`, `work` runs again from the start. The first retry is
+   * immediate; later ones follow after a pause, so that transactions that collided do not collide again. If a
+   * request of a batch throws `TryAgain`, it leaves the batch. `owner` determines when the transaction gets a
+   * connection.
    */
   async transaction<T>(
     work: (tx: Transaction) => Promise<T>,

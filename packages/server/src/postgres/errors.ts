@@ -1,7 +1,8 @@
 import pg from 'pg'
 
 /**
- * Thrown to retry the whole transaction, because a random choice collided or a request must leave its batch.
+ * Thrown to retry the whole transaction, for example because another transaction took what this one had chosen,
+ * or because a request must leave its batch.
  */
 export class TryAgain extends Error {}
 
@@ -23,7 +24,7 @@ export const isRetryable = (error: unknown): boolean =>
 
 /**
  * Returns whether another process's migration has changed the columns of a statement that this connection had
- * prepared. In that case PostgreSQL has not run the statement. It works again on a new connection.
+ * prepared. In that case PostgreSQL has not run the statement, which works again on a new connection.
  */
 export const isOutdatedPlan = (error: unknown): boolean =>
   sqlState(error) === '0A000' && /^cached plan must not change/.test((error as Error).message)

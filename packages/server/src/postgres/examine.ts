@@ -33,7 +33,7 @@ const wanted = [
   'data_checksums',
 ]
 
-/** Only reads, on a separate connection, so that it also works if the service does not start. */
+/** Reads the facts on a separate connection and writes nothing. This also works if the service does not start. */
 export async function examineDatabase(url: string): Promise<DatabaseFacts> {
   const client = new pg.Client({
     ...connectionOptions,

@@ -40,7 +40,7 @@ const release = statement<never, { holder: string }>(
   'UPDATE leases SET until = slipway_now() WHERE holder = :holder AND until > slipway_now()',
 )
 
-/** Returns whether the holder has the lease now, for `ms` by the database's clock. */
+/** Takes the lease for `ms` by the database's clock. Returns false if another holder has the lease. */
 export const takeLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await take.one(db, lease)) !== undefined
 

@@ -25,15 +25,14 @@ interface Connection {
   sync(): void
 }
 
-/** The result of a call. */
 export type QueryResult = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /** The driver exports this function, but its type declarations lack it. */
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils
 
 /**
- * The columns of a prepared statement never change during its connection's lifetime, because PostgreSQL would
- * reject the call.
+ * The shapes of each connection's prepared statements, by the name of the statement. A shape stays valid until the
+ * connection ends, because PostgreSQL rejects a call if the columns have changed.
  */
 const shapes = new WeakMap<Connection, Map<string, Shape>>()
 
@@ -51,7 +50,7 @@ function shapesOf(connection: Connection): Map<string, Shape> {
  * and looks up their parsers again. For most statements, that costs more than reading the row. This class
  * requests the description only until a call has succeeded on the connection.
  */
-class Prepared {
+class PreparedQuery {
   readonly name: string
   readonly text: string
   /** Set by the driver. */
@@ -140,13 +139,13 @@ class Prepared {
 }
 
 // In pipeline mode the driver accepts only instances of its own `Query` class, in order to reject cursors.
-Object.setPrototypeOf(Prepared.prototype, pg.Query.prototype)
+Object.setPrototypeOf(PreparedQuery.prototype, pg.Query.prototype)
 
 /** Returns the query object for the driver. Statements with a name are prepared. */
 export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
   config.name === undefined
     ? config
-    : (new Prepared(config.name, config.text, config.values) as unknown as pg.QueryConfig)
+    : (new PreparedQuery(config.name, config.text, config.values) as unknown as pg.QueryConfig)
 
 /** Sends a statement on one connection and returns a promise. */
 export function sendStatement(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {

@@ -38,7 +38,7 @@ const maxNameBytes = 63
  */
 export const connectionName = (url: string): string => `slipway-signals ${url}`.trim().slice(0, maxNameBytes)
 
-/** Ids of the operations that ended; undefined means any subject. */
+/** The ids of a signal's subjects, such as the operations that ended; undefined means any subject. */
 type Subjects = string[] | undefined
 const subjectsOf = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
 /** `record` is the new record of the only subject, if this process already has it. */

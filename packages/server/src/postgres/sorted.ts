@@ -96,8 +96,8 @@ export function sortedStatement<Row extends SortedRow, Params extends SortedPage
 }
 
 /**
- * The time as a subquery, which is evaluated once per statement instead of once per row, because it reads a
- * table.
+ * The service's time, as a subquery: `slipway_now()` reads a table, and PostgreSQL evaluates the subquery once per
+ * statement instead of once per row.
  */
 export const now = '(SELECT slipway_now())'
 

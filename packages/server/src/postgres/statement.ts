@@ -8,9 +8,9 @@ type ByPosition<Params, Db, Result> = <const Names extends readonly (keyof Param
 /** A named (prepared) statement. `Db` is `Tx` for a statement that needs a transaction. */
 export interface Statement<Row, Params, Db = Queryable> {
   all(db: Db, params: Params): Promise<Row[]>
-  /** The first row, if any. */
+  /** Returns the first row, if any. */
   one(db: Db, params: Params): Promise<Row | undefined>
-  /** The number of rows that it changed or found. */
+  /** Returns the number of rows that the statement changed or found. */
   run(db: Db, params: Params): Promise<number>
   allBy: ByPosition<Params, Db, Row[]>
   oneBy: ByPosition<Params, Db, Row | undefined>

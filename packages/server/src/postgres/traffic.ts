@@ -25,7 +25,7 @@ export class Traffic {
 
 /** The traffic of one transaction: statements sent in one turn of the event loop are one round trip. */
 export class TransactionTraffic {
-  /** Undefined until a statement is sent. */
+  /** The name of the first statement; undefined until a statement is sent. */
   firstName: string | undefined
   readonly #traffic: Traffic
   #isSending = false

@@ -142,7 +142,7 @@ export class Transaction implements Tx {
     return reason
   }
 
-  /** Releases the connection once its reads have ended. */
+  /** Releases the connection as soon as the reads that were sent with the commit have ended. */
   close(): void {
     const release = () => this.database.release(this.#client, this.#broken)
     if (this.#reading.length === 0) release()

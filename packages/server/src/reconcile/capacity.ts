@@ -89,8 +89,8 @@ export class CapacityQueue {
     const conditions = request && (await findBlockConditions(database, { id, location: request.location }))
     if (!request?.due_at || !conditions) return
     if (request.state === 'held') {
-      // A request with an operation wants a group that did not boot. The hold has expired while the group was
-      // being removed, so other requests get the GPUs.
+      // A request that already has an operation is for a group that did not boot. Its hold has expired while
+      // the group was being removed, so other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
       if (conditions.has_hold_expired) return this.#lapse(request)
@@ -101,8 +101,9 @@ export class CapacityQueue {
   }
 
   /**
-   * Opens the request's queue entries, unless something blocks the request. Returns whether it is still
-   * waiting and not blocked. Until its queues are locked, another transaction can hold GPUs for it.
+   * Opens the request's queue entries, unless something blocks the request. Returns whether the request is
+   * still waiting and not blocked. Its state is read after its queues are locked, because another transaction
+   * could hold GPUs for it until then.
    */
   #open(request: RequestRow): Promise<boolean> {
     return this.#services.database.transaction(async (tx) => {
@@ -116,8 +117,8 @@ export class CapacityQueue {
   }
 
   /**
-   * Offers stock that fits the request. The first request in the queue gets it, which may be another one.
-   * This request then waits until GPUs become free.
+   * Offers free GPUs that fit the request to its queue. The first request in the queue gets them, which may be
+   * another request. This request then waits until GPUs become free.
    */
   #offer(request: RequestRow): Promise<void> {
     return this.#services.database.transaction(async (tx) => {

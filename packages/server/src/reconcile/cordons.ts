@@ -5,7 +5,7 @@ import { listCordonedHosts } from '../store/fleet/fleet.ts'
 /**
  * Makes engines cordon the hosts that an operator has cordoned or is draining, so that other software does
  * not place guests there. A failed call is not repeated until the next inspection, because no VM depends on
- * it.
+ * the cordon.
  */
 export async function reconcileCordons(
   { database, engines, log }: Services,

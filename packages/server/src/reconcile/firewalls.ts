@@ -38,7 +38,7 @@ export class Firewalls {
 
   /** Resolves when nothing more is due. */
   async finish(signal: AbortSignal): Promise<void> {
-    do await this.idle()
+    do await this.whenIdle()
     while (
       (await Promise.all(this.#servedQueues().map((queue) => this.#begin(queue, signal)))).includes(true)
     )
@@ -46,11 +46,11 @@ export class Firewalls {
   }
 
   /** Resolves when all work that was started has ended. */
-  async idle(): Promise<void> {
+  async whenIdle(): Promise<void> {
     const working = [...this.#queueOf.values()].flatMap((queue) => [...queue.working.values()])
     if (working.length === 0) return
     await Promise.all(working)
-    return this.idle()
+    return this.whenIdle()
   }
 
   /** Returns the queues of the locations that have an engine now. */
@@ -98,7 +98,7 @@ export class Firewalls {
 /**
  * Applies the changed firewalls of VMs on a host that was down, before the host counts as up. In the
  * meantime, a rule may have become active, or an address may have moved to another VM. The host stays down
- * until a report shows that all of them are applied.
+ * until a report shows that all these firewalls are applied.
  */
 export async function protectReturningHosts(
   services: Services,

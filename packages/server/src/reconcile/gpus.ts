@@ -6,11 +6,11 @@ import { freeCleanGpus, listQuarantinedGpus } from '../store/compute/placement.t
 import { emit } from '../store/events/events.ts'
 import { recordCheck } from '../store/fleet/gpu-health.ts'
 
-type Quarantined = Awaited<ReturnType<typeof listQuarantinedGpus>>[number]
+type QuarantinedGpu = Awaited<ReturnType<typeof listQuarantinedGpus>>[number]
 
 /**
  * Ends the quarantine of GPUs that the engine reports as reset and without a VM, and that pass their check.
- * GPUs that fail it stay until an operator has them checked again.
+ * GPUs that fail the check stay in quarantine until an operator has them checked again.
  */
 export async function freeReportedGpus(
   database: Database,
@@ -21,18 +21,18 @@ export async function freeReportedGpus(
   const quarantined = await listQuarantinedGpus(database, location)
   if (quarantined.length === 0) return
   const gpusOf = new Map(reports.map(({ name, gpus }) => [name, gpus]))
-  const reportOf = ({ host, pci_address }: Quarantined) =>
+  const reportOf = ({ host, pci_address }: QuarantinedGpu) =>
     gpusOf.get(host)?.find(({ pciAddress }) => pciAddress === pci_address)
   const ready = quarantined.flatMap((gpu) => {
     const report = reportOf(gpu)
-    // A GPU that has failed its check cannot be reset.
+    // A GPU that has failed its check cannot be reset, so its check is recorded without a reset.
     const isReady = report?.holderVmId === null && (report.isClean || report.check?.passed === false)
     return isReady && gpu.quarantined_at <= inspectedAt ? [{ gpu, report }] : []
   })
   if (ready.length === 0) return
   await database.transaction(async (tx) => {
     await lockHosts(tx, [...new Set(ready.map(({ gpu }) => gpu.host_id))])
-    for (const { gpu, report } of ready) await check(tx, gpu, report)
+    for (const { gpu, report } of ready) await applyCheck(tx, gpu, report)
     const passed = ready.filter(({ report }) => report.check?.passed !== false)
     const freed = await freeCleanGpus(
       tx,
@@ -44,7 +44,7 @@ export async function freeReportedGpus(
 }
 
 /** Records the check. A GPU that the host cannot check passes. */
-async function check(tx: Tx, { id }: Quarantined, report: GpuReport): Promise<void> {
+async function applyCheck(tx: Tx, { id }: QuarantinedGpu, report: GpuReport): Promise<void> {
   const { passed, reasons } = report.check ?? { passed: true, reasons: [] }
   const checked = await recordCheck(tx, { id, passed, reasons })
   if (!checked || (passed && !checked.was_suspect)) return

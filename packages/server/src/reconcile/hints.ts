@@ -6,7 +6,7 @@ import { reconcileVm } from './vm-states.ts'
 const hintsAtOnce = 8
 
 /**
- * Processes engine events. If the VM has an operation that waits for it, the operation continues; otherwise
+ * Processes engine events. If an operation on the VM is waiting, it continues immediately; otherwise
  * the VM is inspected, because it may have crashed.
  */
 export class Hints {

@@ -32,7 +32,7 @@ import { findOutdatedHosts, hasVmsOnDownHosts } from '../store/network/firewall-
 
 const reportsPerStatement = 1000
 /**
- * A transaction locks its hosts. This number is small enough that placements do not have to wait for long.
+ * How many hosts one transaction changes and locks: few enough that placements do not wait for long.
  */
 const changesPerTransaction = 50
 
@@ -43,7 +43,7 @@ export interface ChangedReport {
   report: HostReport
 }
 
-/** Records the time of unchanged reports, and returns the others. */
+/** Records the time of unchanged reports, and returns the changed reports. */
 export async function findChangedReports(
   database: Database,
   location: string,
@@ -78,7 +78,7 @@ async function applyTogether(
   asked: ReportRequest,
 ): Promise<void> {
   const names = changed.map(({ name }) => name)
-  // Take this lock before the host locks, because its other holders may wait for a host.
+  // Take this lock before the host locks, because its other holders may wait for the lock on a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
   const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt: asked.askedAt, silenceMs })
   const downIds = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
@@ -122,7 +122,7 @@ function changeOf(
     const reported = reportedAt.get(pciAddress)
     const { model, numaNode, iommuGroup } = reported ?? knownGpu!
     const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)
-    // If no VM has the GPU, it may have been taken out of the host on purpose.
+    // A missing GPU counts as lost only if a VM has it: otherwise, it may have been taken out of the host on purpose.
     const isLost = reported ? reported.check?.passed === false : knownGpu?.state === 'claimed'
     return {
       ...{ hostId: host.id, pciAddress, model, numaNode, iommuGroup, state, isLost },
@@ -169,8 +169,8 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
 }
 
 /**
- * Covers the parts of a report that this file uses. VMs and resets of GPUs change often and are processed
- * elsewhere.
+ * The fingerprint covers the parts of a report that this file uses. VMs and resets of GPUs change often and are
+ * processed elsewhere.
  */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const gpuFields = gpus

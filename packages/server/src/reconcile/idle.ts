@@ -31,17 +31,20 @@ export async function applyIdlePolicies(
     else if (verdict === 'idle' && !vm.idle_since) await markIdle(database, vm.id)
     else if (isWindowOver(vm))
       await database
-        .transaction((tx) => act(tx, vm.id))
+        .transaction((tx) => announceOrStop(tx, vm.id))
         .catch((error) => log.info({ err: error, vm: vm.id }, 'idle VM not stopped yet, will retry'))
   }
 }
 
-/** The window has passed since the VM became idle, or, if it never reported, since its policy was set. */
+/**
+ * Returns whether the window has passed since the VM became idle or, if no sample shows this, since the policy applies
+ * to it.
+ */
 const isWindowOver = ({ idle_since, watched_since, policy, now }: WatchedVm): boolean =>
   now.getTime() - (idle_since ?? watched_since).getTime() >= policy.window_seconds * 1000
 
 /** Announces the stop, then stops the VM. Missing samples in the window prevent both, even after the announcement. */
-async function act(tx: Tx, id: string): Promise<void> {
+async function announceOrStop(tx: Tx, id: string): Promise<void> {
   const vm = await lockWatchedVm(tx, id)
   if (!vm || !isWindowOver(vm)) return
   const { policy, idle_since, stops_at, now } = vm

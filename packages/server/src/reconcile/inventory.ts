@@ -60,15 +60,15 @@ export class Inventory {
   /** Reconciles all locations concurrently, so that a slow engine does not delay the others. */
   async reconcile(stopping: AbortSignal): Promise<void> {
     const locations = [...this.#services.engines.keys()]
-    await Promise.all(locations.map((location) => this.location(location, stopping)))
-    await this.lost(stopping)
+    await Promise.all(locations.map((location) => this.reconcileLocation(location, stopping)))
+    await this.reconcileLost(stopping)
   }
 
   /**
    * Reconciles one location. Its silent hosts are marked as down even if its engine fails or hangs. Returns
    * whether the engine has responded and all hosts are up.
    */
-  async location(location: string, stopping: AbortSignal): Promise<boolean> {
+  async reconcileLocation(location: string, stopping: AbortSignal): Promise<boolean> {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
     let problem = ''
@@ -85,7 +85,7 @@ export class Inventory {
   }
 
   /** Reconciles the VMs of lost hosts, and marks lost hosts in locations that no worker serves. */
-  async lost(signal: AbortSignal): Promise<void> {
+  async reconcileLost(signal: AbortSignal): Promise<void> {
     const { database, engines } = this.#services
     const locations = await listUnservedLocations(database, [...engines.keys()])
     if (locations.length > 0) await markLostHosts(database, silenceMs, { locations })
@@ -95,7 +95,7 @@ export class Inventory {
 
   async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
     const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
-    // Full reports are needed if the service is waiting for something in them.
+    // Summaries are not enough while GPUs are in quarantine or generations have to be adopted.
     const mayBeBrief = !inspection.hasQuarantined && !this.#services.config.operations.restored
     const pass = { location, inspection, asked, mayBeBrief, signal }
     const changed = await this.#inspect(pass, () => true)
@@ -179,7 +179,8 @@ const problemOf = (error: unknown): string =>
     : 'The inspection failed; see the log.'
 
 /**
- * Returns at most `limit` items. A `for await` loop that ends early would wait for a generator that hangs.
+ * Returns at most `limit` items. It does not use `for await`, because a loop that ends early would wait for a
+ * generator that hangs.
  */
 async function nextOf<T>(source: AsyncIterator<T>, limit: number): Promise<T[]> {
   const items: T[] = []

@@ -3,7 +3,7 @@ import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
 
-/** An object without a row may belong to a creation that has not been read yet, so it is kept for an hour. */
+/** An object that never had a row is kept for an hour, so that an operator can examine it before it is removed. */
 const keepUnknownMs = 3_600_000
 const removalMs = 60_000
 
@@ -17,7 +17,7 @@ const removals = {
 
 /**
  * Removes engine objects without a row: immediately if their row was deleted, after an hour if they never had
- * one.
+ * a row.
  */
 export class Orphans {
   readonly #services: Services

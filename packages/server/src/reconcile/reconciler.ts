@@ -32,8 +32,8 @@ const groupMs = 30_000
 const sampleMs = 55_000
 const packMs = 300_000
 /**
- * The pause between two inventories of a simulated location, where only calls of the service change hosts.
- * Together with the time between two reads of due work, it is shorter than the time after which a location
+ * The pause between two inventories of a simulated location, where only calls by the service change hosts. The
+ * pause and the time between two reads of due work are together shorter than the time after which a location
  * counts as unserved.
  */
 const simulatedRestMs = 24_000
@@ -45,7 +45,7 @@ const rest = { factor: 9, longestMs: 20_000 }
 const longestRestMsWithDownHosts = 4_000
 
 /**
- * Compares the database with the engines and acts on differences. It takes no input and may run at any time, in any number of
+ * Compares the database with the engines and acts on differences. It may run at any time, in any number of
  * processes, which take turns. This class is the schedule; the work is in the other files of this folder.
  */
 export class Reconciler {
@@ -58,7 +58,7 @@ export class Reconciler {
   readonly #clock: ClockGuard
   readonly #capacity: CapacityQueue
   readonly #hints: Hints
-  /** Ends the work for each location that this process serves. */
+  /** The locations that this process serves, each with the controller that ends its work. */
   readonly #served = new Map<string, AbortController>()
 
   constructor(services: Services) {
@@ -84,7 +84,7 @@ export class Reconciler {
       packSamples(this.#services, signal),
     )
     this.#inTurn({ kind: 'hosts' }, { name: 'lost hosts', everyMs: reportMs, rest }, (signal) =>
-      this.#inventory.lost(signal),
+      this.#inventory.reconcileLost(signal),
     )
     this.#inTurn({ kind: 'expiry' }, { name: 'expiry', everyMs: tickMs, rest }, () => this.expiry())
     this.#inTurn({ kind: 'suspension' }, { name: 'suspension', everyMs: tickMs, rest }, () =>
@@ -129,7 +129,7 @@ export class Reconciler {
     }
     const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
     const inspect = async (signal: AbortSignal) => {
-      areHostsUp = await this.#inventory.location(location, signal)
+      areHostsUp = await this.#inventory.reconcileLocation(location, signal)
     }
     this.#inTurn({ restMs }, turn, inspect, leaving.signal)
     this.#inTurn(
@@ -147,7 +147,7 @@ export class Reconciler {
   }
 
   async stop(): Promise<void> {
-    const stopped = Promise.all([this.#tasks.stop(), this.#firewalls.idle()])
+    const stopped = Promise.all([this.#tasks.stop(), this.#firewalls.whenIdle()])
     await Promise.race([stopped, delay(3_000)])
     await this.#sharedTasks.release().catch(() => {})
   }
@@ -230,15 +230,15 @@ export class Reconciler {
   }
 
   /**
-   * Reads only engines that were not read recently, so that a process starts quickly. For the others, the
-   * database is up to date.
+   * Reads only engines that were not read recently, so that a process starts quickly. For the other engines,
+   * the database is up to date.
    */
   async #firstReports(): Promise<void> {
     const { database, engines } = this.#services
     const states = await listEngineStates(database)
     const silent = states.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
     const { stopping } = this.#tasks
-    await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
+    await Promise.all(silent.map(({ location }) => this.#inventory.reconcileLocation(location, stopping)))
   }
 
   #isSimulated(location: string): boolean {
@@ -250,7 +250,7 @@ export class Reconciler {
     this.#tasks.runOn((call) => this.#services.due.on({ kind }, call), work)
   }
 
-  /** Runs `work` when its turn is due and this process gets it. */
+  /** Runs `work` when its turn is due and this process gets the turn. */
   #inTurn(
     due: DueTask,
     turn: SharedTask,

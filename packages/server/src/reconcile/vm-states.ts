@@ -101,14 +101,14 @@ export async function reconcileVm(services: Services, id: string, signal: AbortS
   })
 }
 
-interface Found {
+interface FoundState {
   state: VmState
   hasOsDisk: boolean
   detail?: string
 }
 
 /** Returns null if the state is currently unknown. */
-async function findState(services: Services, vm: VmRow, signal: AbortSignal): Promise<Found | null> {
+async function findState(services: Services, vm: VmRow, signal: AbortSignal): Promise<FoundState | null> {
   const isStopped = vm.state === 'STATE_SHUTOFF' || vm.state === 'STATE_CRASHED'
   if (vm.host_state === 'down')
     return isStopped

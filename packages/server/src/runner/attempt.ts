@@ -39,8 +39,8 @@ const quickMs = 250
 const late = { code: 'engine_error', message: 'The operation did not finish in time.' } as const
 
 /**
- * An operation that was unfinished when a backup was made has no deadline: it may have succeeded after the backup, and must
- * not be undone.
+ * In a restored store, operations have no deadline: an operation that was unfinished when the backup was made may have
+ * succeeded afterwards, and must not be undone.
  */
 function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   const { restored, vmDeadlineS } = config.operations
@@ -52,7 +52,7 @@ function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
 function refusalCode(error: unknown, { config }: Services): FailureCode | undefined {
   if (error instanceof Failure && error.code !== 'unavailable') return error.code
   if (!(error instanceof EngineError) || error.kind === 'unavailable') return undefined
-  // A restored database has not yet adopted the generations of its engines.
+  // A stale call is retried while a restored database has not yet adopted the generations of its engines.
   return error.kind === 'stale' && config.operations.restored ? undefined : 'engine_error'
 }
 
@@ -94,7 +94,7 @@ export class Attempt {
   }
 
   /**
-   * Runs steps until the operation ends or waits. If the process stops, it releases the lease, so that
+   * Runs steps until the operation ends or waits. If the process stops, the lease is released, so that
    * another worker continues.
    */
   async run(stopping: AbortSignal): Promise<void> {
@@ -110,11 +110,12 @@ export class Attempt {
         // The transaction may not have committed, so restore the earlier values.
         ;[this.#progress, this.#needsFence, this.#isOver] = before
         if (error instanceof LostLease) throw error
-        return this.#failed(error)
+        return this.#handleFailure(error)
       })
       .catch((error) => {
         if (!(error instanceof LostLease)) throw error
-        // `LostLease` also means that the operation was cancelled. If the lease is lost, this throws again and writes nothing.
+        // `LostLease` is also thrown if the operation was cancelled. If the lease is lost, `#end` throws again and
+        // writes nothing.
         return this.#end('FAILED', cancelled)
       })
   }
@@ -142,7 +143,7 @@ export class Attempt {
         work: this.#work(),
         conclude: (outcome, tx) => this.#conclude(outcome, tx),
       })
-    if (!write) return this.#conclude(call ? await this.#timed(call) : next())
+    if (!write) return this.#conclude(call ? await this.#callWithLimit(call) : next())
     await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
 
@@ -152,7 +153,7 @@ export class Attempt {
    */
   async #undo(): Promise<void> {
     const { undoCall, undoTx } = this.#step
-    if (undoCall) await this.#timed(undoCall)
+    if (undoCall) await this.#callWithLimit(undoCall)
     await this.#services.database.transaction(async (tx) => {
       await undoTx?.(this.#work(), tx)
       this.#log('undone')
@@ -180,7 +181,7 @@ export class Attempt {
     this.#progress = advanced
   }
 
-  async #failed(error: unknown): Promise<void> {
+  async #handleFailure(error: unknown): Promise<void> {
     if (this.#needsFence) throw error
     const message = error instanceof Error ? error.message : String(error)
     const { is_undoing, attempts } = this.#progress
@@ -239,7 +240,7 @@ export class Attempt {
     return this.row.now.getTime() + (performance.now() - this.#claimedAt)
   }
 
-  #timed<T>(call: (work: Work) => Promise<T>): Promise<T> {
+  #callWithLimit<T>(call: (work: Work) => Promise<T>): Promise<T> {
     const { stepMs = longestStepMs } = this.#services
     return withinLimit(this.engineWork.signal, stepMs, (signal) => call(this.#work(signal)))
   }

@@ -9,8 +9,8 @@ export interface AdmittedOperation extends NewOperation {
   /** Null if the service itself starts the operation; a worker then claims it. */
   organizationId: string | null
   /**
-   * Reads what the first step needs, together with the commit. It is used only if the operation begins in
-   * this process.
+   * Reads what the first step needs, together with the commit. The result is used only if the operation
+   * begins in this process.
    */
   prefetch?: ((db: Queryable) => Promise<unknown>) | undefined
 }

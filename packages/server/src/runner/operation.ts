@@ -47,8 +47,8 @@ export interface Work {
 /**
  * A step is a short transaction (`tx`), which commits together with the step's outcome, or engine work
  * (`call`), which never runs inside a transaction. Both may run twice, and both can be undone. The first step
- * of most operations has neither, because the request's own transaction has done its work, and only its undo
- * is defined.
+ * of most operations has neither: the request's own transaction has already done the work of this step, so only
+ * its undo is defined.
  */
 export interface Step {
   name: string

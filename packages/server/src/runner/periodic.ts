@@ -10,7 +10,7 @@ export class PeriodicTasks {
 
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError
-    // Every task adds a listener.
+    // Every task adds a listener, so Node's warning about listener leaks is disabled.
     setMaxListeners(0, this.#stopping.signal)
   }
 

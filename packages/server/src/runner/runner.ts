@@ -61,7 +61,7 @@ export class Runner implements SlotOwner {
     const timer = setTimeout(() => {
       for (const attempt of this.#running.keys()) attempt.engineWork.abort()
     }, graceMs)
-    // A claim may be in progress. The leases of its operations are released as well.
+    // A claim may be in progress. Wait for it, so that the leases of its operations are released as well.
     const claimed = this.#claiming.run().catch(() => {})
     const idle = claimed.then(() => Promise.all(this.#running.values()))
     await Promise.race([idle, delay(graceMs + 1_000)])

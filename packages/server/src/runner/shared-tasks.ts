@@ -16,13 +16,13 @@ export interface SharedTask {
   name: string
   /** The shortest pause until any process runs the task again. */
   everyMs: number
-  /** Read after each run, because it may depend on the result. */
+  /** Read after each run, because the pause may depend on the result of the run. */
   rest?: Rest | undefined
 }
 
 /**
- * Tasks that processes share. Each run of a task is done by one process. If that process dies, another one
- * takes over when the lease expires.
+ * Tasks that processes share. Each run of a task is done by one process. If that process dies, another
+ * process takes over when the lease expires.
  */
 export class SharedTasks {
   readonly #services: Pick<Services, 'database' | 'config' | 'log'>

@@ -74,8 +74,8 @@ export function applyConfig(
 }
 
 /**
- * Writes locations that were reloaded while the service runs. Prices stay as operators have set them since
- * the start.
+ * Writes locations that were reloaded while the service runs. Does not write prices, because operators may have
+ * changed them since the start.
  */
 export function applyLocations(
   database: Database,
@@ -133,7 +133,7 @@ async function putLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<st
   return newNames
 }
 
-/** Adds the images of new locations. In existing locations, the operator decides. */
+/** Adds the images of new locations. In existing locations, the operator decides which images are available. */
 async function applyImages(
   tx: Tx,
   locations: LocationConfig[],

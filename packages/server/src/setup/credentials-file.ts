@@ -22,7 +22,10 @@ export type Credentials = Record<(typeof fields)[number], string>
 
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
-/** Returns null if the file does not exist. Throws if it is damaged: it may be the only copy of the demo's passwords. */
+/**
+ * Returns null if the file does not exist. Throws if the file is damaged, because it may be the only copy of the demo's
+ * passwords.
+ */
 export async function readCredentials(dataDir: string): Promise<Credentials | null> {
   const path = credentialsPath(dataDir)
   const text = await fs.readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {

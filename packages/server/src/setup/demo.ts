@@ -35,8 +35,8 @@ const operatorKeyName = 'demo-operator'
 /**
  * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists,
  * writes the file again with the URL of this server, unless the server in the file is still running, or this
- * is one of several API processes. The secrets are stored only in the file; if it is missing, they are
- * replaced with new ones. Returns null if the database was set up without the demo.
+ * process does not have the role `all`. The secrets are stored only in the file; if the file is missing, they
+ * are replaced with new ones. Returns null if the database was set up without the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,
@@ -70,7 +70,10 @@ const newPassword = () => randomBytes(18).toString('base64url')
 /** Finds the demo organization, its project and its owner. */
 export const demoOf = (tx: Tx): Promise<DemoRow | undefined> => findDemo(tx, email, projectName)
 
-/** Creates the demo operator, or sets a new password. A user with this e-mail who is not an operator is not changed. */
+/**
+ * Creates the demo operator, or gives the existing one a new password. If the user with this e-mail address is not an operator,
+ * nothing is changed.
+ */
 async function makeOperator(tx: Tx): Promise<Operator> {
   const password = newPassword()
   const passwordHash = await hashPassword(password)
@@ -126,7 +129,7 @@ export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locati
   await fillOrganizationQuotas(tx, config.quotas)
 }
 
-/** Returns quotas that allow VMs with one GPU each to use the whole fleet. */
+/** Returns quotas that allow the whole fleet to be used, even by VMs with one GPU each. */
 function fleetQuotas({
   quotas: defaults,
   locations,

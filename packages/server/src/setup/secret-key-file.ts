@@ -39,7 +39,7 @@ export class SecretKeyFile implements SecretKeys {
     return this.#keys.map(({ id }) => id)
   }
 
-  /** Keeps the known keys if the file is temporarily unreadable. */
+  /** Reads the file again if it has changed. Keeps the known keys if the file is temporarily unreadable. */
   #refresh(): void {
     if (performance.now() - this.#checkedAt < fileCheckMs) return
     this.#checkedAt = performance.now()
@@ -61,9 +61,9 @@ export interface SecretKeyLocation {
 }
 
 /**
- * Loads the master keys from the operator's file, or from the data directory, where a file is created if there is none and
- * the database has no secrets yet. `neededKeyId` is the key of those secrets. Processes that share a database need the same
- * file.
+ * Loads the master keys from the operator's file, or from the file in the data directory. A missing file in the data
+ * directory is created, unless the database already has secrets: `neededKeyId` is the id of the key that encrypts them.
+ * Processes that share a database need the same file.
  */
 export async function loadSecretKey(
   { secretKeyFile, dataDir }: SecretKeyLocation,
@@ -79,7 +79,7 @@ export async function loadSecretKey(
   return new SecretKeyFile(path)
 }
 
-/** Replaces the keys in the file, the newest first, and keeps its owner and permissions. */
+/** Replaces the keys in the file; `keys` begins with the newest. Keeps the file's owner and permissions. */
 export async function writeSecretKeys(path: string, keys: SecretKey[]): Promise<void> {
   const { uid, gid, mode } = await fs.stat(path)
   await withTemporaryFile(path, async (temporary) => {
@@ -93,7 +93,7 @@ export async function writeSecretKeys(path: string, keys: SecretKey[]): Promise<
 }
 
 export function readKeys(path: string): SecretKey[] {
-  const lines = whenReadable(path, () => readFileSync(path, 'utf8'))
+  const lines = readOrExplain(path, () => readFileSync(path, 'utf8'))
     .trim()
     .split(/\s*\n\s*/)
   if (!lines.every((line) => shape.test(line)))
@@ -104,12 +104,12 @@ export function readKeys(path: string): SecretKey[] {
 }
 
 const versionOf = (path: string): string =>
-  whenReadable(path, () => {
+  readOrExplain(path, () => {
     const { ino, mtimeMs, size } = statSync(path)
     return `${ino} ${mtimeMs} ${size}`
   })
 
-function whenReadable<T>(path: string, read: () => T): T {
+function readOrExplain<T>(path: string, read: () => T): T {
   try {
     return read()
   } catch (error) {

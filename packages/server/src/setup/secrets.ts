@@ -40,8 +40,8 @@ export async function openSecretKey(database: Database, at: SecretKeyLocation): 
 }
 
 /**
- * Creates a new key and encrypts all secrets with it while other processes run: they find the new key in the
- * file, and the previous one stays there for secrets that they encrypt in the meantime. The rotation can be
+ * Creates a new key and encrypts all secrets with it while other processes run. They find the new key in the
+ * file; the previous key stays there for secrets that they encrypt in the meantime. The rotation can be
  * repeated after an interruption. Returns the new key's id and how many secrets were re-encrypted.
  */
 export async function rotateSecretKey(
@@ -49,7 +49,7 @@ export async function rotateSecretKey(
   keys: SecretKeyFile,
 ): Promise<{ keyId: string; count: number }> {
   const fresh = secretKeyOf(randomBytes(secretKeyBytes))
-  // The lock makes concurrent rotations keep each other's keys.
+  // Without the lock, concurrent rotations could remove each other's keys from the file.
   await database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
     await writeSecretKeys(keys.path, [fresh, ...readKeys(keys.path)])

@@ -26,7 +26,7 @@ const minuteOf = (at: unknown): string => `${time(String(at)).slice(0, 16).repla
 
 const sentence = (text: unknown): string => `${String(text ?? '').replace(/\.$/, '')}.`
 
-/** Explains how to move off the host. A VM with disks on shared storage can start on another host. */
+/** Explains how to move a VM off its host. A VM with disks on shared storage can start on another host. */
 const howToMove = ({ can_move }: Record<string, unknown>): string =>
   can_move
     ? 'Stop and start it to move it to another host.'

@@ -2,7 +2,7 @@ import type { CustomImage, Snapshot } from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { CaptureRow } from '../store/captures/captures.ts'
 
-const captured = (row: CaptureRow) =>
+const commonFields = (row: CaptureRow) =>
   ({
     state: row.state,
     size: row.size,
@@ -17,7 +17,7 @@ export const customImageView = (row: CaptureRow): CustomImage => ({
   tags: row.tags,
   created_at: time(row.created_at),
   locations: [row.location],
-  ...captured(row),
+  ...commonFields(row),
   source_id: row.source_id,
   labels: row.labels,
   deletion_protection: row.is_protected,
@@ -31,7 +31,7 @@ export const snapshotView = (row: CaptureRow): Snapshot => ({
   created_at: time(row.created_at),
   updated_at: time(row.updated_at),
   location: row.location,
-  ...captured(row),
+  ...commonFields(row),
   labels: row.labels,
   description: row.description,
   deletion_protection: row.is_protected,

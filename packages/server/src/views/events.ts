@@ -24,7 +24,7 @@ export const adminEventView = (row: EventRow, showsClient: boolean): AdminEvent 
   organization_id: row.organization_id ?? '',
 })
 
-/** The body of a delivery of the event. */
+/** Returns the request body with which the event is delivered. */
 export function webhookPayload(row: EventRow): string {
   const event = eventView(row, false)
   return JSON.stringify({ type: event.type, timestamp: event.created_at, data: event })
@@ -56,7 +56,7 @@ export const deliveryView = (row: DeliveryWithResource): WebhookDelivery => ({
   completed_at: time(row.completed_at),
 })
 
-/** `event` is undefined until it has a position, which is before its first delivery. */
+/** `event` is undefined until the event has a position. Nothing is delivered before that. */
 export const deliveryDetailView = (
   row: DeliveryWithResource,
   event: EventRow | undefined,

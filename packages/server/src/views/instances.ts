@@ -4,7 +4,7 @@ import { time } from '../postgres/time.ts'
 import type { GroupRow } from '../store/compute/instance-groups.ts'
 import type { InstanceTemplateRow } from '../store/compute/instance-templates.ts'
 
-/** Scripts may contain secrets, so viewers do not see them. */
+/** Scripts may contain secrets, so viewers see only their digests. */
 export const instanceTemplateView = (row: InstanceTemplateRow, showsScripts: boolean): InstanceTemplate => ({
   id: row.id,
   name: row.name,

@@ -35,7 +35,10 @@ const restS = { first: 5, longest: 300 }
 /** An error response may concern only one event. After this many in a row, the receiver is considered to be failing. */
 const errorsBeforeRest = 3
 
-/** Delivers events to webhooks at least once, in order for each resource, with retries for a day. Any number of processes can run. */
+/**
+ * Delivers events to webhooks at least once, in order for each resource, with retries for a day. Any number of processes can
+ * share the work.
+ */
 export class WebhookDelivery {
   readonly #services: Services
   readonly #sender: WebhookSender
@@ -97,7 +100,7 @@ export class WebhookDelivery {
     const room = this.#slots.room(isSlow)
     if (room <= 0) return false
     const claims = await this.#services.database.transaction(async (tx) => {
-      const dueWebhooks = await claimDueWebhooks(tx, isSlow, this.#slots.full, room)
+      const dueWebhooks = await claimDueWebhooks(tx, isSlow, this.#slots.atLimit, room)
       if (dueWebhooks.length === 0) return []
       const shares = this.#slots.share(dueWebhooks, isSlow)
       const claimed = await claimDeliveries(tx, shares, leaseMs)
@@ -173,7 +176,7 @@ function nextState({ attempts }: DeliveryRow, { error }: Outcome): Pick<AttemptO
   return { state: pauseS === null ? 'failed' : 'pending', pauseS }
 }
 
-/** Returns the seconds until the next attempt at a receiver with this many failures. */
+/** Returns the seconds until the next attempt to reach a receiver with this many failures. */
 export function restAfter(failures: number, { status, error }: Outcome): number {
   if (error === '') return 0
   const times = status === 0 ? failures : failures - errorsBeforeRest + 1

@@ -22,7 +22,7 @@ export interface Outcome {
   responseBody: string
 }
 
-const failed = (error: string): Outcome => ({ status: 0, error, responseBody: '' })
+const failedOutcome = (error: string): Outcome => ({ status: 0, error, responseBody: '' })
 
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
@@ -60,12 +60,12 @@ export class WebhookSender {
       const addresses = await orAbort(this.#addressesOf(url), signal)
       const address = addresses.find((each) => this.#mayReach(each))
       if (address === undefined)
-        return failed('the host name of the URL does not resolve to a public address')
+        return failedOutcome('the host name of the URL does not resolve to a public address')
       const { status, responseBody } = await this.#send(url, address, headers, body, signal)
       return { status, error: status >= 200 && status < 300 ? '' : describe(status), responseBody }
     } catch (error) {
-      if (signal.aborted) return failed(`no response within ${limitMs / 1000} s`)
-      return failed(error instanceof Error ? error.message.slice(0, 300) : String(error))
+      if (signal.aborted) return failedOutcome(`no response within ${limitMs / 1000} s`)
+      return failedOutcome(error instanceof Error ? error.message.slice(0, 300) : String(error))
     }
   }
 
@@ -111,7 +111,7 @@ export class WebhookSender {
   }
 }
 
-/** Returns the text of the bytes, without a cut character at the end; empty if they are not text. */
+/** Returns the text of the bytes, without an incomplete character at the end; empty if they are not text. */
 function textOf(bytes: Buffer): string {
   const text = new TextDecoder().decode(bytes, { stream: true })
   return /[\0\ufffd]/.test(text) ? '' : text

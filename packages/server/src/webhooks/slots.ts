@@ -12,7 +12,7 @@ const maxSlow = 32
 
 type Share = DueWebhook & { count: number }
 
-/** Divides this process's slots, so that slow receivers of one tenant do not delay another. */
+/** Divides this process's slots among webhooks, so that slow receivers of one tenant do not delay other tenants. */
 export class WebhookSlots {
   readonly #held: DueWebhook[] = []
 
@@ -30,7 +30,7 @@ export class WebhookSlots {
     return isSlow ? Math.min(free, maxSlow - count(this.#held, (due) => due.isSlow)) : free
   }
 
-  get full(): AtLimit {
+  get atLimit(): AtLimit {
     const slow = this.#held.filter(({ isSlow }) => isSlow)
     return {
       webhookIds: idsAtLimit(slow, ({ webhookId }) => webhookId, maxPerSlowWebhook),

@@ -5,7 +5,7 @@ import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
-/** Requests of different tenants share a transaction. None is refused, delayed or lost because of another. */
+/** Requests of different tenants share a transaction. None is refused, delayed or lost because of another request. */
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -55,7 +55,7 @@ const create = async ({ project_id, token }: Tenant, changes: Record<string, unk
  * Sends the requests while the creation of another tenant is in progress, so that they form a batch, and runs
  * `meanwhile` before that creation ends.
  */
-async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () => {}): Promise<T[]> {
+async function runBatch<T>(requests: () => Promise<T>[], meanwhile = async () => {}): Promise<T[]> {
   const first = await addTenant()
   const isReached = (text: string) =>
     service.sql<{ n: number }>(`SELECT count(*)::int AS n FROM pg_stat_activity WHERE ${text}`)
@@ -87,7 +87,7 @@ test('the last GPU goes to a request within its quota, even if other requests of
   })
   const type = 'a40.1x'
   const refused = () => create(poor, { type })
-  const responses = await gathered(() => [refused(), refused(), create(good, { type }), refused(), refused()])
+  const responses = await runBatch(() => [refused(), refused(), create(good, { type }), refused(), refused()])
   expect(responses.map((response) => response === 'admitted')).toEqual([false, false, true, false, false])
   const params = { project_id: good.project_id }
   const [vm] = (await service.ok('vmList', { token: good.token, params })).items
@@ -116,7 +116,7 @@ test('concurrent creations are each refused for their own reason, and the others
   await resources.newVm({ name, disks: [{ disk_id, mode: 'read-write' }] })
   await resources.newVm({ type: 'a40.1x' })
 
-  const responses = await gathered(() => [
+  const responses = await runBatch(() => [
     create(good),
     create(poor, { type: 'a100.4x' }),
     create(demo(), { name }),
@@ -170,7 +170,7 @@ test('a caller who loses access while a batch forms is refused, and the other re
     params: { project_id: revoked.project_id },
     body: { name: 'ci', role: 'write' },
   })
-  const responses = await gathered(
+  const responses = await runBatch(
     () => [
       create(good),
       create(suspended),
@@ -204,9 +204,9 @@ test('a caller who loses access while a batch forms is refused, and the other re
 
 test('concurrent deletions have independent results, including those of VMs that do not exist', async () => {
   const [one, two] = [await addTenant(), await addTenant()]
-  const made = async ({ project_id, token }: Tenant) =>
+  const createFor = async ({ project_id, token }: Tenant) =>
     (await service.ok('vmCreate', { params: { project_id }, token, body: vmBody() })).operation.metadata.id
-  const [first, second] = [await made(one), await made(two)]
+  const [first, second] = [await createFor(one), await createFor(two)]
   const remove = async ({ project_id, token }: Tenant, vm_id: string) => {
     const { status, body } = await service.call('vmDelete', { params: { project_id, vm_id }, token })
     return status === 200 ? body.operation.operation_id : (body as unknown as { code: string }).code

@@ -199,7 +199,7 @@ test('an admin, signed in or using a key, can neither create nor revoke a key th
   expect(own.status).toBe(200)
 })
 
-test('a block is inside another if all its addresses are, whichever address family either is written in', () => {
+test('an address block is inside another if all its addresses are, even if only one of them is written as IPv6', () => {
   for (const [inner, outer, isInside] of [
     ['10.1.0.0/16', '10.0.0.0/8', true],
     ['10.0.0.0/8', '10.1.0.0/16', false],

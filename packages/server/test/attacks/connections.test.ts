@@ -23,7 +23,7 @@ async function openIdle(url: string, localAddress: string): Promise<Socket> {
 const openMany = (url: string, localAddress: string, count: number) =>
   Promise.all(Array.from({ length: count }, () => openIdle(url, localAddress)))
 
-interface Answer {
+interface Reply {
   status: number | undefined
   headers: Record<string, unknown>
 }
@@ -32,7 +32,7 @@ interface Answer {
  * Sends one request on a new connection from a loopback address. The status is missing if the server closed the
  * connection.
  */
-const ask = (url: string, path: string, localAddress: string): Promise<Answer> =>
+const ask = (url: string, path: string, localAddress: string): Promise<Reply> =>
   new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false })
     const request = get(`${url}${path}`, { agent, localAddress, family: 4 }, (response) => {

@@ -72,7 +72,7 @@ test('guessed credentials are rate-limited per client before they reach the data
 })
 
 test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(
-  'requests to %s count against the rate limit of the address',
+  'requests to %s count towards the rate limit of the client address',
   async (path) => {
     const few = await useService((config) => {
       // The rate is low enough that no request is regained during the test, even on a slow machine.
@@ -88,7 +88,7 @@ test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(
   },
 )
 
-test('an undeclared proxy is logged once', async () => {
+test('a request through a proxy that is not in trusted_proxies is logged once', async () => {
   const headers = { 'x-forwarded-for': '203.0.113.7' }
   for (let count = 0; count < 3; count++) await service.request('GET', '/v0.1', { headers })
   const warnings = service.logLines.filter((line) => line.includes('X-Forwarded-For'))

@@ -2,7 +2,7 @@ import { addOrganization, addProject, addUser, someEmail, tokenOf } from '@slipw
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** Every way of losing a right, tested with every kind of grant. A grant is checked when it is used. */
+/** Tests every way of losing a right with every kind of grant. A grant is checked when it is used. */
 
 let service: TestService
 beforeAll(async () => {
@@ -56,10 +56,10 @@ async function grantAll() {
   const other = await addUser(database, { memberOf: { [organization_id]: 'owner' } })
   return { person, session, params, keys, invitations, owner: await tokenOf(database, other) }
 }
-type Given = Awaited<ReturnType<typeof grantAll>>
+type Grants = Awaited<ReturnType<typeof grantAll>>
 
-/** Uses a grant for its purpose. Each use returns whether it is allowed, and changes nothing. */
-function uses({ session, params, keys, invitations }: Given) {
+/** Returns a use of each grant. A use returns whether it is allowed, and changes nothing. */
+function uses({ session, params, keys, invitations }: Grants) {
   // Access is checked before the request is validated, so an invalid request shows whether the caller has the owner's
   // rights.
   const asOwner = (token: string) => async () => {
@@ -106,11 +106,11 @@ const everything: Grant[] = [...ownerGrants, 'viewerKey', ...projectKeys, ...ope
 
 const removal =
   (query: object) =>
-  ({ owner, person, params }: Given) =>
+  ({ owner, person, params }: Grants) =>
     service.ok('memberDelete', { token: owner, params: { ...params, user_id: person.id }, query })
 const demotion =
   (query: object) =>
-  ({ owner, person, params }: Given) =>
+  ({ owner, person, params }: Grants) =>
     service.ok('memberUpdate', {
       token: owner,
       params: { ...params, user_id: person.id },
@@ -119,7 +119,7 @@ const demotion =
     })
 const userChange =
   (body: { suspended?: boolean; is_operator?: false }) =>
-  ({ person }: Given) =>
+  ({ person }: Grants) =>
     service.ok('adminUserUpdate', {
       token: service.credentials.operator_key,
       params: { user_id: person.id },
@@ -127,19 +127,19 @@ const userChange =
     })
 const organizationKeyRevocation =
   (query: object) =>
-  ({ owner, params, keys }: Given) =>
+  ({ owner, params, keys }: Grants) =>
     service.ok('organizationKeyDelete', {
       token: owner,
       params: { ...params, key_id: keys.organizationKey.id },
       query,
     })
-/** The cache of callers uses the clock of the process, so it is cleared here. */
-const passing = (interval: string) => async () => {
+/** Moves the clock, and clears the cache of callers, which uses the clock of the process instead. */
+const afterTime = (interval: string) => async () => {
   await service.clock.advance(interval)
   service.server.services.signals.send('access')
 }
 
-const endings: Record<string, { end(given: Given): Promise<unknown>; ends: Grant[] }> = {
+const endings: Record<string, { end(given: Grants): Promise<unknown>; ends: Grant[] }> = {
   nothing: { end: async () => {}, ends: [] },
   removal: { end: removal({}), ends: [...ownerGrants, 'viewerKey'] },
   'removal that revokes keys': {
@@ -163,10 +163,10 @@ const endings: Record<string, { end(given: Given): Promise<unknown>; ends: Grant
     ends: ['ownerSession', 'organizationKey', 'childOrganizationKey', 'viewerKey', ...projectKeys],
   },
   'expiry of keys and of the access token': {
-    end: passing('2 hours'),
+    end: afterTime('2 hours'),
     ends: everything.filter((grant) => grant !== 'invitation' && grant !== 'operatorInvitation'),
   },
-  'expiry of invitations': { end: passing('8 days'), ends: everything },
+  'expiry of invitations': { end: afterTime('8 days'), ends: everything },
   'revocation of an organization’s key': {
     end: organizationKeyRevocation({}),
     ends: [

@@ -47,7 +47,7 @@ test('concurrent requests are limited per organization, and requests of other or
   await service.ended(operation.operation_id)
   const release = await holdTable(service, 'images')
   const asked = Array.from({ length: 4 }, () => service.call('imageList'))
-  // Two run, one waits.
+  // Two of the requests run, and one waits.
   const refused = await Promise.race(asked)
   expect([refused.status, refused.headers.get('retry-after'), refused.body]).toEqual([
     429,
@@ -57,7 +57,7 @@ test('concurrent requests are limited per organization, and requests of other or
   expect((await service.call('vmList')).status).toBe(429)
   expect((await service.call('vmList', tenant)).status).toBe(200)
   expect((await service.call('adminVmList', { token: operator_key })).status).toBe(200)
-  // Long polls and streams do not count.
+  // Long polls and streams do not count towards the limit.
   const params = { operation_id: operation.operation_id }
   expect((await service.call('operationGet', { params, query: { wait: 1 } })).status).toBe(200)
   expect((await openStream(service.url, project_id, { token: access_key })).isClosed).toBe(false)
@@ -87,7 +87,7 @@ test('organizations take turns for database connections, even if one of them sen
     config.database.poolSize = 1
   })
   const tenant = await addTenant(service)
-  // Callers stay cached, so that each request needs one connection.
+  // Stops the clock of the process, so that callers stay cached and each request needs one connection.
   const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
   onTestFinished(() => clock.mockRestore())
   await service.ok('diskList')

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let operator: string
-/** Creates two tenants that have a VM of the same name, and a third without resources. */
+/** Two tenants that have a VM of the same name, and a third without resources. */
 const tenants: { organization_id: string; project_id: string; token: string }[] = []
 const script = '#!/bin/sh\nexport API_TOKEN=hunter2-of-the-tenant\n'
 

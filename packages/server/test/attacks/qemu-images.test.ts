@@ -29,7 +29,7 @@ beforeAll(async () => {
   images = join(dataDir, 'qemu/images')
   secretFile = join(dataDir, 'shadow')
   await writeFile(secretFile, secret)
-  const plain = await crafted('plain.qcow2')
+  const plain = await createCrafted('plain.qcow2')
   await importImage(dataDir, plain, await sha256(plain), 'plain', 'qcow2', () => {})
 })
 afterAll(async () => {
@@ -113,9 +113,9 @@ test('an image row that names a file outside the images folder opens no file of 
 
 test('a crafted image that refers to a file of the host is rejected at import and before every use', async () => {
   const pointing = {
-    backing: await crafted('backing.qcow2', '-b', secretFile, '-F', 'raw'),
+    backing: await createCrafted('backing.qcow2', '-b', secretFile, '-F', 'raw'),
     json: await jsonBacking(),
-    data: await crafted('data.qcow2', '-o', `data_file=${join(dataDir, 'data.raw')}`),
+    data: await createCrafted('data.qcow2', '-o', `data_file=${join(dataDir, 'data.raw')}`),
   }
   for (const [kind, file] of Object.entries(pointing)) {
     const sum = await sha256(file)
@@ -128,7 +128,7 @@ test('a crafted image that refers to a file of the host is rejected at import an
 })
 
 test('a disk whose header was rewritten by a compromised QEMU is not opened with the rights of the server', async () => {
-  const disk = await crafted('disk.qcow2', '-o', `data_file=${join(dataDir, 'elsewhere.raw')}`)
+  const disk = await createCrafted('disk.qcow2', '-o', `data_file=${join(dataDir, 'elsewhere.raw')}`)
   await expect(growImage(disk, 2, signal)).rejects.toThrow('refers to another file')
   await symlink(secretFile, join(dataDir, 'linked.qcow2'))
   await expect(growImage(join(dataDir, 'linked.qcow2'), 2, signal)).rejects.toThrow('link')
@@ -138,7 +138,7 @@ test('a disk whose header was rewritten by a compromised QEMU is not opened with
 test('the format of an image is specified, and an image that begins like another format is rejected', async () => {
   const raw = join(dataDir, 'raw.img')
   await writeFile(raw, Buffer.alloc(1024 ** 2))
-  const qcow2 = await crafted('ok.qcow2')
+  const qcow2 = await createCrafted('ok.qcow2')
   expect(await describeFile(raw, 'raw')).toEqual({ format: 'raw', virtualSizeGib: 1 })
   expect(await describeFile(qcow2, 'qcow2')).toEqual({ format: 'qcow2', virtualSizeGib: 1 })
   await expect(describeFile(qcow2, 'raw')).rejects.toThrow('is not raw, but qcow2')
@@ -147,15 +147,15 @@ test('the format of an image is specified, and an image that begins like another
   await expect(describeFile(raw, 'raw')).rejects.toThrow('qcow2 or raw')
 })
 
-async function crafted(name: string, ...options: string[]): Promise<string> {
+async function createCrafted(name: string, ...options: string[]): Promise<string> {
   const file = join(dataDir, name)
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', ...options, file, '1G'])
   return file
 }
 
-/** A backing file in QEMU's own notation, which a path check would not notice. */
+/** Creates an image whose backing file is in QEMU's own notation, which a path check would not notice. */
 async function jsonBacking(): Promise<string> {
-  const file = await crafted('json.qcow2')
+  const file = await createCrafted('json.qcow2')
   const name = `json:{"driver":"raw","file":{"driver":"file","filename":"${secretFile}"}}`
   const handle = await open(file, 'r+')
   const offset = Buffer.alloc(12)

@@ -8,7 +8,7 @@ import type { Engine, HostReport, VmSpec } from '../../src/engines/engine.ts'
 import { hungImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
-/** VMs are isolated if the server runs as root. Otherwise the host record says what is missing. Both cases are tested. */
+/** VMs are isolated if the server runs as root; otherwise the host record says what is missing. Tests both cases. */
 const isRoot = process.getuid?.() === 0
 const signal = AbortSignal.timeout(600_000)
 const call = (generation = 1) => ({ generation, signal })
@@ -42,7 +42,7 @@ afterAll(async () => {
   delete process.env.SLIPWAY_TEST_SECRET
 }, 60_000)
 
-/** The only group that a VM needs, if /dev/kvm is not accessible to all users. */
+/** Returns the only group that a VM needs: that of /dev/kvm, if not all users can access the device. */
 async function kvmGroup(): Promise<string> {
   const { mode, gid } = await stat('/dev/kvm').catch(() => ({ mode: 0, gid: 0 }))
   const isForGroup = (mode & 0o006) !== 0o006 && (mode & 0o060) === 0o060
@@ -147,8 +147,8 @@ test('a server without root reports which isolation measures are missing', async
     })
     await chmod(folder, 0o755)
     const nobody = isRoot ? { uid: 65_534, gid: 65_534 } : {}
-    const said = execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: '/', ...nobody })
-    const missing = (JSON.parse(said) as string[]).map((line) => line.split(':')[0])
+    const output = execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: '/', ...nobody })
+    const missing = (JSON.parse(output) as string[]).map((line) => line.split(':')[0])
     expect(missing).toEqual(['user', 'cgroup', 'mounts', 'volumes', 'network'])
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -6,8 +6,8 @@ import { redactedTail, run } from '../../src/engines/qemu/command.ts'
 import { withQmp } from '../../src/engines/qemu/process/qmp.ts'
 
 test('output of host programs is shown to tenants without the folders of its files', () => {
-  const said = `qemu-system-x86_64: -blockdev {"filename":"/srv/slipway/qemu/a/vms/1/os.qcow2"}: Could not open '/srv/slipway/qemu/images/ab.img': No such file`
-  expect(redactedTail(said)).toBe(
+  const message = `qemu-system-x86_64: -blockdev {"filename":"/srv/slipway/qemu/a/vms/1/os.qcow2"}: Could not open '/srv/slipway/qemu/images/ab.img': No such file`
+  expect(redactedTail(message)).toBe(
     `qemu-system-x86_64: -blockdev {"filename":"os.qcow2"}: Could not open 'ab.img': No such file`,
   )
   expect(redactedTail('7/8 of 10/s at 1/2')).toBe('7/8 of 10/s at 1/2')

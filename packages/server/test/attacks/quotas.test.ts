@@ -62,8 +62,8 @@ test('concurrent project creations stop at the organization quota, and work agai
   const responses = await Promise.all(Array.from({ length: 8 }, (_, index) => create(index)))
   expect(responses.map(codeOf).toSorted()).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
   expect(responses.find(({ status }) => status === 403)!.body).toEqual(refusal('projects'))
-  const made = responses.find(({ status }) => status === 200)!
-  await service.ok('projectDelete', { token: owner, params: { project_id: made.body.id } })
+  const created = responses.find(({ status }) => status === 200)!
+  await service.ok('projectDelete', { token: owner, params: { project_id: created.body.id } })
   expect((await create(9)).status).toBe(200)
 })
 

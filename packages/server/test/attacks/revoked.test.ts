@@ -50,7 +50,7 @@ test('a key that is revoked while its request body is being sent changes nothing
       '',
     ].join('\r\n'),
   )
-  // The server has the headers and waits for the rest.
+  // The server has received the headers, and waits for the body.
   await receive('HTTP/1.1 100')
   await service.request('GET', '/v0.1')
   await revoke()

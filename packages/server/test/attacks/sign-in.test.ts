@@ -100,7 +100,7 @@ test('a user is never locked out at an address where they signed in within the l
   expect(await signIn(newAddress(), user.email)).toBe(429)
   expect(await signIn(former, user.email)).toBe(429)
   expect(await signIn(home, user.email)).toBe(200)
-  // Guessing is limited there, too.
+  // Guesses from that address are limited, too.
   for (let index = 0; index < limits.passwordFailuresPerMinute; index++)
     expect(await guess(home, user.email)).toBe(400)
   expect(await signIn(home, user.email)).toBe(429)

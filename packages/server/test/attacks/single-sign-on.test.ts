@@ -3,7 +3,7 @@ import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-/** A provider's token is valid for its subject, for this service and for now, but does not prove an e-mail address. */
+/** A provider's token proves its subject, to this service and for a limited time, but not an e-mail address. */
 
 let service: TestService
 let stand: OidcStand
@@ -42,7 +42,7 @@ beforeEach(() => {
 
 type Jar = Map<string, string>
 
-/** Follows redirects with cookies, as a browser would, until a console page. */
+/** Follows redirects with cookies, as a browser would, until it reaches a console page. */
 async function visit(start: string, jar: Jar = new Map()): Promise<{ path: string; jar: Jar }> {
   for (let url = new URL(start), hops = 0; hops < 15; hops++) {
     if (url.origin === service.url && !url.pathname.startsWith('/v0.1/'))
@@ -85,7 +85,7 @@ async function signIn() {
 }
 const refused = async () => expect((await visit(begin())).path).toBe('/sign-in?sso=refused')
 
-test('a provider subject gets its own account, the same one at each sign-in', async () => {
+test('each subject of a provider gets its own account, which is the same at each sign-in', async () => {
   const first = await signIn()
   expect(first.caller).toMatchObject({ kind: 'user', email: stand.account.email, is_operator: false })
   stand.account.email = 'renamed@example.com'
@@ -195,7 +195,7 @@ test('an unverified address or one of another domain is refused if allowed domai
   await refused()
 })
 
-test('a new signing key of the provider is accepted immediately after a rotation', async () => {
+test('after the provider rotates its signing key, the new key is accepted immediately', async () => {
   const before = await signIn()
   await stand.rotateKey()
   expect((await signIn()).caller.id).toBe(before.caller.id)
@@ -232,7 +232,7 @@ test('an owner who lost the claim cannot return with an invitation created befor
   const accept = () => service.call('authAccept', { token: null, body: { code, password } })
   await signIn()
   expect(await accept()).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
-  // Another test's organization has this name.
+  // Renames the organization of another test, because the name must be unique.
   await service.sql(`UPDATE organizations SET name = 'Former company' WHERE id = $1`, [organization_id])
 })
 
@@ -305,7 +305,7 @@ test('a suspended account cannot sign in, and an unknown provider returns 404', 
   expect((await service.call('adminUserReset', { token, params })).status).toBe(409)
 })
 
-/** Runs with an organization in which claims give roles. */
+/** Runs the work with an organization in which claims give roles. */
 async function inCompany(work: (organization_id: string) => Promise<void>) {
   // Claims give roles only if the organization's name is unique.
   await service.sql(`UPDATE organizations SET name = 'Former company' WHERE name = 'Company'`)

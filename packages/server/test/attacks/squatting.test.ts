@@ -34,7 +34,7 @@ const codeOf = ({ body }: { body: { invite_url: string } }) =>
 const inviteTo = (organizationId: string, token: string, email: string) =>
   call('POST', `/organizations/${organizationId}/members`, { token, body: { email, role: 'admin' } })
 
-/** The account that the attacker creates with an address that she does not own. */
+/** Creates an account for the attacker, with an address that the attacker does not own. */
 async function squat(email: string): Promise<string> {
   const invited = await inviteTo(squatterOrganization, squatter, email)
   const accepted = await call('POST', '/auth/accept', { body: { code: codeOf(invited), password } })
@@ -65,7 +65,7 @@ test('the operator role goes to the user who redeems the link, not to the accoun
   expect(marked.body).toMatchObject({ state: 'invited', is_operator: true })
   expect((await call('GET', '', { token })).body.caller.is_operator).toBe(false)
   expect((await call('GET', '/admin/users', { token })).status).toBe(403)
-  // An owner who invites the same address gets a separate link, which grants only membership in her organization.
+  // An owner who invites the same address gets a separate link, which grants membership in one organization.
   const lesser = await inviteTo(squatterOrganization, squatter, someEmail('other'))
   const shown = await call('POST', '/auth/invitation', { body: { code: codeOf(lesser) } })
   expect(shown.body.is_operator).toBe(false)

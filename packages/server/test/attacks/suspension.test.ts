@@ -13,7 +13,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
-/** Whatever an operator has stopped stays stopped, and operators can reach everything that a tenant runs. */
+/** What an operator has stopped stays stopped, and operators can stop everything that a tenant runs. */
 
 let service: TestService
 let owner: string
@@ -104,8 +104,8 @@ test('a suspension that stops VMs stops those that run and those that start late
   ])
   await suspend({ suspended: false })
   expect(await resources().stateOf(running)).toBe('STATE_SHUTOFF')
-  const begun = await resources().act(running, { action: 'START' })
-  await resources().succeeded(begun)
+  const accepted = await resources().act(running, { action: 'START' })
+  await resources().succeeded(accepted)
   await service.server.reconciler.suspension()
   expect(await resources().stateOf(running)).toBe('STATE_RUNNING')
 })

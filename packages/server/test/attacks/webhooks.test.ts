@@ -39,7 +39,7 @@ const happen = (project: string, resource: string, count = 1) =>
   )
 const resourcesOf = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)
 
-/** A receiver that accepts every connection but does not respond until the test is over. */
+/** Starts a receiver that accepts every connection but does not respond until the test is over. */
 async function startSilent(): Promise<Receiver> {
   const receiver = await startReceiver()
   let release = () => {}
@@ -114,7 +114,7 @@ test('after a receiver fails to respond, its other deliveries wait, and no attem
   expect(await attempts()).toEqual([0, 1])
   await service.clock.advance('5 seconds')
   await serve()
-  // There is one slot. The first failure delays both deliveries, for twice as long.
+  // Only one delivery is attempted. Its failure delays both deliveries, now for twice as long.
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
   await service.clock.advance('9 seconds')
   await serve()
@@ -143,7 +143,7 @@ test('a webhook can be tested and replayed ten times a minute, and a refusal say
   expect((await ask()).status).toBe(429)
 })
 
-test('a delivery queue continues with the next delivery when retention removes its first', async () => {
+test('a delivery queue continues with the next delivery when retention removes the first one', async () => {
   const receiver = await startReceiver()
   await create(honest, receiver)
   await service.sql(`UPDATE organizations SET suspended_at = slipway_now() WHERE name = 'three'`)

@@ -72,7 +72,7 @@ test('costs follow running resources live, for the project and its organization'
   await advanceTo('2026-11-12T00:05:00Z')
   expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
   const closed = await service.ok('projectCosts')
-  // Five minutes of the UTC day.
+  // The costs of today cover the five minutes since midnight UTC.
   expect(closed.today_usd).toBe(Number((1.58312 / 12).toFixed(6)))
   await service.sql('TRUNCATE usage_days, usage_days_closed')
   expect(await service.ok('projectCosts')).toEqual(closed)
@@ -198,9 +198,9 @@ test('a budget without a hard stop only warns; with one, new VMs, starts, new di
   const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
   await service.ended(stop.operation.operation_id)
   const disk = { name: 'more', size: '1GiB', location: 'us-east1-a' }
-  const made = await service.ok('diskCreate', { body: disk })
-  await service.ended(made.operation.operation_id)
-  const params = { disk_id: made.operation.metadata.id }
+  const created = await service.ok('diskCreate', { body: disk })
+  await service.ended(created.operation.operation_id)
+  const params = { disk_id: created.operation.metadata.id }
   await set({ monthly_usd: 10, hard_stop: true })
   const attempts = () =>
     Promise.all([

@@ -58,7 +58,7 @@ test('owners and write keys get a new billing link each time, which opens a page
   const policy = response.headers.get('content-security-policy')!
   expect(policy).toContain("default-src 'self'")
   expect(policy).not.toContain('unsafe-inline')
-  // Other sites do not learn the link.
+  // Browsers do not send the link to other sites.
   expect(response.headers.get('referrer-policy')).toBe('no-referrer')
   expect((await open(`${first}/data`)).headers.get('cache-control')).toBe('no-store')
   expect((await read(first)).console_path).toMatch(/^\/projects\/[0-9a-f-]{36}\/settings\/billing$/)
@@ -92,7 +92,7 @@ test('the billing link works for 15 minutes and is useless afterwards', async ()
   ]) {
     expect(response.status).toBe(404)
     expect(await resultOf(response)).toBe(
-      'This billing link is no longer valid. Open billing again to get a new link.',
+      'This billing link is no longer valid. Open the billing dashboard again to get a new link.',
     )
   }
   expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)

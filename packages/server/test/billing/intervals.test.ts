@@ -94,7 +94,7 @@ test('the usage of a VM stops while its host is unreachable, and continues when 
       await service.server.reconciler.reports()
       return (await service.ok('vmGet', { params: { vm_id: vm } })).state === state
     })
-  // The clock of the previous test was later than this. The host sends a report this morning, before it falls silent.
+  // The previous test ended at a later time, so the host must report at the current time before it is lost.
   await service.server.reconciler.reports()
   await lose(true)
   await service.clock.freeze('2026-03-10T09:00:00Z')

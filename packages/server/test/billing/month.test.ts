@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 /**
- * February 2028, a leap month, of four organizations. One is driven through the API with a moved clock, and its
- * expected costs are computed from its audit log. The others have the history of thousands of VMs and disks, written in
- * bulk. Nothing here uses the arithmetic of the service.
+ * Tests the bill of four organizations for February 2028, which has 29 days. The test drives one of them through the
+ * API while it moves the clock, and computes the expected costs from the audit log. The others have the history of
+ * thousands of VMs and disks, written in bulk. Nothing here uses the arithmetic of the service.
  */
 const monthStart = Date.parse('2028-02-01T00:00:00Z')
 const monthEnd = Date.parse('2028-03-01T00:00:00Z')
@@ -72,7 +72,7 @@ function costOf({ product, quantity, from, to }: Span): bigint {
   }, 0n)
 }
 
-/** Lines by project and product, each rounded once to cents, with half a cent rounded up. */
+/** Returns the lines by project and product, each rounded once to cents, with half a cent rounded up. */
 function invoicesOf(spans: Span[]) {
   const lines = new Map<string, { organization: string; cost: bigint; quantityMs: bigint }>()
   for (const span of spans) {
@@ -101,7 +101,7 @@ const issued = async (organization_id: string) => {
   return items.find(({ period_start }) => period_start === '2028-02-01T00:00:00.000Z')!
 }
 
-/** Thousands of VMs and disks. Some started before the month, and some continue after it. */
+/** Writes thousands of VMs and disks. Some started before the month, and some continue after it. */
 async function writeHistory(organizationCount: number, spanCount: number): Promise<Span[]> {
   const next = random(20_280_201)
   const spans: (Span & { resource: string })[] = []
@@ -196,7 +196,7 @@ async function spansOfLog(): Promise<Span[]> {
           product: resource.product,
           quantity: resource.quantity,
           from: resource.since,
-          // The clock of this test is frozen; a meter lasts at least a millisecond.
+          // The clock is frozen between changes, but a meter lasts at least a millisecond.
           to: Math.max(at.getTime(), resource.since + 1),
         })
       resource.since = null
@@ -219,7 +219,7 @@ async function spansOfLog(): Promise<Span[]> {
   return spans
 }
 
-async function live(): Promise<void> {
+async function driveThroughApi(): Promise<void> {
   const next = random(29)
   const vms: string[] = []
   const disks: { id: string; gib: number }[] = []
@@ -258,7 +258,7 @@ async function live(): Promise<void> {
 
 test('the invoices for a month of changes equal an independent calculation, to the cent', async () => {
   const history = await writeHistory(3, 4000)
-  await live()
+  await driveThroughApi()
   await service.clock.freeze('2028-03-01T00:05:00Z')
   const other = await service.another()
   await Promise.all([service.server, other].map(({ billing }) => billing.once()))

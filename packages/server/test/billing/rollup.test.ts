@@ -2,7 +2,7 @@ import { addOrganization } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** 1,100 projects of 22 organizations, each with a VM and a disk on the last two days of a month. */
+/** A service with 1,100 projects of 22 organizations. Each had a VM and a disk on the last two days of a month. */
 let service: TestService
 beforeAll(async () => {
   service = await startService((config) => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-const written = async () => ({
+const readResults = async () => ({
   usage: await service.sql('SELECT * FROM usage_days ORDER BY project_id, day, product_name'),
   invoices: await service.sql('SELECT id, organization_id, month, usd_cents FROM invoices ORDER BY id'),
   lines: await service.sql('SELECT * FROM invoice_lines ORDER BY invoice_id, project_id, product_name'),
@@ -34,7 +34,7 @@ const count = async (table: string) => {
   const [row] = await service.sql<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table}`)
   return row!.n
 }
-/** The process that writes a matching row is killed at that point. */
+/** Makes writing a matching row fail, which interrupts the roll-up as the end of its process would. */
 const breakAt = async (table: string, condition: string) => {
   await service.sql(
     `CREATE OR REPLACE FUNCTION break_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'broken'; END $$`,
@@ -47,7 +47,7 @@ const repair = (table: string) => service.sql(`DROP TRIGGER broken ON ${table}`)
 
 test('a roll-up that is interrupted anywhere resumes there, and writes the same rows as an uninterrupted one', async () => {
   await service.server.billing.once()
-  const whole = await written()
+  const whole = await readResults()
   expect(whole.usage).toHaveLength(4400)
   expect(whole.invoices).toHaveLength(22)
   expect(await count('usage_rollups')).toBe(0)
@@ -78,7 +78,7 @@ test('a roll-up that is interrupted anywhere resumes there, and writes the same 
 
   const other = await service.another()
   await Promise.all([service.server, other, service.server].map(({ billing }) => billing.once()))
-  expect(await written()).toEqual(whole)
+  expect(await readResults()).toEqual(whole)
   expect(await count('usage_rollups')).toBe(0)
   expect(await count(`events_written WHERE type = 'invoice.issued'`)).toBe(22)
   const warnings = service.logLines.filter((line) => line.includes('billing task failed'))

@@ -57,7 +57,7 @@ const changePrice = (product_name: string, usd: string) =>
     setPrices(tx, [{ product_name, unit: product_name === 'a100.1x' ? 'vm_hour' : 'gb_hour', usd }]),
   )
 
-/** The running total of each project equals the sum of its intervals exactly. */
+/** Checks that the running total of each project equals the sum of its intervals exactly. */
 async function expectAgreement(): Promise<void> {
   for (const projectId of projects) {
     const { spent_usd_ms } = (await findBudgets(database, [projectId]))[0]!
@@ -95,7 +95,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
 )
-/** Often the shortest time, mostly hours, sometimes past the end of a month. */
+/** The shortest time, some hours, or weeks. */
 const pauseMs = fc.oneof(
   fc.constant(1),
   fc.integer({ min: 1, max: 86_400_000 }),

@@ -55,13 +55,13 @@ const eventsOf = (type: string) =>
     [type],
   )
 
-interface Told {
+interface StripeEvent {
   id?: string
   type: string
   object: Record<string, unknown>
   previous?: Record<string, unknown>
 }
-const payloadOf = ({ id = `evt_${uuid()}`, type, object, previous }: Told) =>
+const payloadOf = ({ id = `evt_${uuid()}`, type, object, previous }: StripeEvent) =>
   JSON.stringify({ id, object: 'event', type, data: { object, previous_attributes: previous } })
 const send = async (payload: string, signature?: string) => {
   const header = signature ?? Stripe.webhooks.generateTestHeaderString({ payload, secret })
@@ -72,7 +72,7 @@ const send = async (payload: string, signature?: string) => {
   })
   return response.status
 }
-const tell = (told: Told) => send(payloadOf(told))
+const sendEvent = (event: StripeEvent) => send(payloadOf(event))
 
 test('the Stripe customer is created once, when it is first needed, and kept', async () => {
   const path = await link()
@@ -102,7 +102,7 @@ test('a new Stripe customer is sent to a set-up session first, with return links
 
 test('a write key is sent to a set-up session while no method is active, and never to the portal', async () => {
   const keyLink = async () => new URL((await service.ok('organizationBilling')).url).pathname
-  const begun = provider.sessions.length
+  const earlierCount = provider.sessions.length
   const path = await keyLink()
   const dashboard = await (await fetch(`${service.url}${path}/data`)).json()
   expect(dashboard).toMatchObject({ provider: 'stripe', test_cards: [] })
@@ -118,7 +118,7 @@ test('a write key is sent to a set-up session while no method is active, and nev
   await service.sql(`UPDATE organizations SET payment_state = 'active'`)
   expect((await post(`${path}/provider`)).status).toBe(409)
   expect((await post(`${path}/card/remove`)).status).toBe(403)
-  expect(provider.sessions.slice(begun)).toMatchObject([
+  expect(provider.sessions.slice(earlierCount)).toMatchObject([
     { kind: 'checkout', fields: { mode: 'setup' } },
     { kind: 'checkout', fields: { mode: 'setup' } },
   ])
@@ -150,7 +150,7 @@ test('a Stripe event is accepted only if its signature matches the received byte
 
 test('a Stripe event about a new payment method enables the API and makes the method the default', async () => {
   provider.attach('cus_1', '4242')
-  expect(await tell(attached())).toBe(200)
+  expect(await sendEvent(attached())).toBe(200)
   expect((await organization()).payment_state).toBe('active')
   expect(provider.customers.get('cus_1')!.default).toBe('pm_1')
   await expect.poll(async () => (await service.call('vmList')).status).toBe(200)
@@ -174,12 +174,12 @@ test('Stripe events have the same result in every order, because only the curren
   const failed = { type: 'invoice.payment_failed', object: { object: 'invoice', customer: 'cus_1' } }
   const paid = { type: 'invoice.paid', object: { object: 'invoice', customer: 'cus_1', period_end: 0 } }
   customer.delinquent = true
-  expect(await tell(failed)).toBe(200)
+  expect(await sendEvent(failed)).toBe(200)
   expect((await organization()).payment_state).toBe('declined')
   customer.delinquent = false
   // The failure happened first at Stripe, but arrives last.
-  expect(await tell(paid)).toBe(200)
-  expect(await tell(failed)).toBe(200)
+  expect(await sendEvent(paid)).toBe(200)
+  expect(await sendEvent(failed)).toBe(200)
   expect((await organization()).payment_state).toBe('active')
 })
 
@@ -191,17 +191,17 @@ test('an older state read from Stripe never overwrites a newer one', async () =>
   })
   customer.delinquent = true
   const before = provider.requests.length
-  const slow = tell(attached())
+  const slow = sendEvent(attached())
   await expect.poll(() => provider.requests.length).toBeGreaterThan(before)
   provider.hold = null
   customer.delinquent = false
-  await tell(attached())
+  await sendEvent(attached())
   release()
   expect(await slow).toBe(200)
   expect((await organization()).payment_state).toBe('active')
 })
 
-test('Stripe is asked to send an event again if its state could not be read from Stripe', async () => {
+test('Stripe is asked to send an event again if the current state could not be read from Stripe', async () => {
   const payload = payloadOf({ id: 'evt_later', ...attached() })
   provider.fault = 'away'
   expect(await send(payload)).toBe(503)
@@ -211,15 +211,15 @@ test('Stripe is asked to send an event again if its state could not be read from
 
 test('Stripe events of unknown customers and kinds are ignored', async () => {
   expect(
-    await tell({
+    await sendEvent({
       type: 'payment_method.attached',
       object: { object: 'payment_method', customer: 'cus_9' },
     }),
   ).toBe(200)
-  expect(await tell({ type: 'coupon.created', object: { object: 'coupon' } })).toBe(200)
+  expect(await sendEvent({ type: 'coupon.created', object: { object: 'coupon' } })).toBe(200)
 })
 
-/** The test runs the tasks itself, because only one of many days matters, and a task meets a fault once. */
+/** Sets the clock and runs the task, so that no other day is billed and each fault affects only one run. */
 const billAt = async (at: string) => {
   await service.clock.freeze(at)
   await service.server.billing.once()
@@ -279,7 +279,7 @@ test('usage older than a day is compared with what Stripe has counted before it 
   // Usage that was never counted is sent, even late.
   provider.fault = 'away'
   await billAt('2026-11-15T00:05:00Z')
-  // The state after an attempt with an unknown outcome.
+  // Sets the state after an attempt with an unknown outcome.
   await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
   provider.fault = 'none'
   await billAfter('23 hours 50 minutes')
@@ -307,7 +307,7 @@ test('operators are notified when Stripe has counted other usage or no longer ac
 })
 
 test('usage sent to Stripe adds up over a month to the invoice, to the cent', async () => {
-  // Prices that leave fractions of a cent each day.
+  // Sets prices that leave fractions of a cent each day.
   await service.sql(`UPDATE prices SET usd = 0.33337 WHERE product_name = 'a100.1x'`)
   const disk = await service.ok('diskCreate', {
     body: { name: 'odd', size: '37GiB', location: 'us-east1-a' },
@@ -327,8 +327,8 @@ test('usage sent to Stripe adds up over a month to the invoice, to the cent', as
 })
 
 test('an invoice is marked as paid when Stripe reports the invoice for that month as paid', async () => {
-  const told = (period_end: string) =>
-    tell({
+  const sendPaid = (period_end: string) =>
+    sendEvent({
       type: 'invoice.paid',
       object: { object: 'invoice', customer: 'cus_1', period_end: Date.parse(period_end) / 1000 },
     })
@@ -336,9 +336,9 @@ test('an invoice is marked as paid when Stripe reports the invoice for that mont
     (await service.ok('organizationInvoices', { token: owner })).items.find(({ period_start }) =>
       period_start.startsWith('2027-01'),
     )!.state
-  expect(await told('2027-01-15T00:00:00Z')).toBe(200)
+  expect(await sendPaid('2027-01-15T00:00:00Z')).toBe(200)
   expect(await state()).toBe('issued')
-  expect(await told('2027-02-01T00:00:00Z')).toBe(200)
+  expect(await sendPaid('2027-02-01T00:00:00Z')).toBe(200)
   expect(await state()).toBe('paid')
 })
 
@@ -362,6 +362,6 @@ test('a payment method can be removed only when nothing is running, and is then 
     object: { object: 'payment_method', customer: null },
     previous: { customer: 'cus_1' },
   }
-  expect(await tell(detached)).toBe(200)
+  expect(await sendEvent(detached)).toBe(200)
   expect((await organization()).payment_state).toBe('removed')
 })

@@ -30,7 +30,7 @@ interface History {
   product: 'a100.1x' | 'persistent-ssd'
   quantity: number
   startMs: number
-  /** Null means still open. */
+  /** Null while the interval is open. */
   lengthMs: number | null
 }
 
@@ -194,7 +194,7 @@ test('usage can be filtered by day, location and kind, and is available as CSV',
   expect(either.headers.get('content-type')).toContain('application/json')
 })
 
-// Around a leap day and around both daylight saving changes in the time zone of this process.
+// The histories begin before a leap day and before both daylight saving changes in the time zone of this process.
 const starts = ['2028-02-26T00:00', '2026-03-06T00:00', '2026-10-30T00:00'].map(utc)
 const history = fc.record({
   product: fc.constantFrom('a100.1x' as const, 'persistent-ssd' as const),

@@ -14,7 +14,7 @@ afterAll(() => fleet?.service.close())
 beforeEach(() => fleet.service.clock.freeze())
 afterEach(() => fleet.clear())
 
-test('a request for a whole host is not starved by smaller ones: it is granted within the longest TTL on its target host', async () => {
+test('a capacity request for a whole host is not starved by smaller ones: it is granted within the longest TTL on its target host', async () => {
   const { service } = fleet
   // Single-GPU VMs are created and expire; each has a TTL of one to four hours.
   const ttl = (n: number) => 3600 * ((n % 4) + 1)
@@ -36,9 +36,9 @@ test('a request for a whole host is not starved by smaller ones: it is granted w
   expect(passedS).toBeLessThanOrEqual(600 + 4 * 3600 + 1800)
 }, 120_000)
 
-test('accumulated GPUs are released when the request is cancelled, or after four hours', async () => {
+test('accumulated GPUs are released when the capacity request is cancelled, or after four hours', async () => {
   const { service } = fleet
-  // With one host it is clear which GPUs are collected.
+  // With one host, it is certain which GPUs the request accumulates.
   const operator = { token: service.credentials.operator_key }
   const [host] = (await service.ok('adminHostList', operator)).items
   const params = { host_id: host!.id }
@@ -68,7 +68,7 @@ test('accumulated GPUs are released when the request is cancelled, or after four
   await fleet.newVm()
 }, 60_000)
 
-test('a worker whose connections break while it grants a request leaves no GPU held and free, and continues', async () => {
+test('a worker whose connections break while it grants a capacity request leaves no GPU held and free, and continues', async () => {
   const { service } = fleet
   const requests: { id: string }[] = []
   for (let n = 0; n < 12; n++) {
@@ -95,7 +95,7 @@ test('a worker whose connections break while it grants a request leaves no GPU h
   for (const { id } of requests) expect((await fleet.request(id)).state).toBe('fulfilled')
 }, 120_000)
 
-/** A host with two GPUs, which each wait an hour for their reset. */
+/** Starts a service with one host, whose two GPUs each wait an hour for their reset. */
 async function startSlowFleet() {
   const slow = await startSmallFleet([2], (config) => {
     for (const location of config.locations)
@@ -105,7 +105,7 @@ async function startSlowFleet() {
   const { service } = slow
   await service.clock.freeze()
   const states = () => service.sql<{ state: string }>('SELECT state FROM gpus ORDER BY state')
-  /** Stops a VM, and reports its GPUs after this time. */
+  /** Stops a VM. The host reports the GPUs after this time. */
   const stop = async (vm: string, reportAfter: string) => {
     await service.clock.advance('1 second')
     await slow.succeeded(await slow.act(vm, { action: 'STOP' }))
@@ -139,7 +139,7 @@ test('a VM that starts right after its stop leaves the free GPU to a VM that sto
   await checkInvariants(slow.service)
 })
 
-test('a request that gets GPUs while the service puts it into its queue leaves the queue', async () => {
+test('a capacity request that gets GPUs while the service adds it to its queue leaves the queue', async () => {
   const { service } = fleet
   for (let n = 0; n < 2; n++) await fleet.newVm({ type: 'a100.2x' })
   const { id } = await fleet.wait({ on_available: 'hold' })

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => fleet?.service.close())
 
-async function flooded(free: () => Promise<void>): Promise<number[]> {
+async function floodDuring(free: () => Promise<void>): Promise<number[]> {
   const statuses: number[] = []
   const sender = async () => {
     while (statuses.length < creations)
@@ -20,10 +20,10 @@ async function flooded(free: () => Promise<void>): Promise<number[]> {
   return statuses
 }
 
-test('1,000 creations get none of the GPUs that a waiting request is offered', async () => {
+test('1,000 creations get none of the GPUs that are offered to a waiting request', async () => {
   const vms = [await fleet.newVm({ type: 'a100.2x' }), await fleet.newVm({ type: 'a100.2x' })]
   const { id } = await fleet.wait({ vm: vmBody({ type: 'a100.2x' }) })
-  const statuses = await flooded(() => fleet.free(vms[0]!))
+  const statuses = await floodDuring(() => fleet.free(vms[0]!))
   expect(statuses.filter((status) => status !== 409)).toEqual([])
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
   await fleet.clear()
@@ -33,7 +33,7 @@ test('1,000 creations get none of the GPUs that complete a waiting group', async
   const [large, ...small] = [await fleet.newVm({ type: 'a100.2x' }), await fleet.newVm(), await fleet.newVm()]
   const { id } = await fleet.wait({ instance_group: groupBody(3) })
   await fleet.free(small[0]!)
-  const statuses = await flooded(() => fleet.free(large!))
+  const statuses = await floodDuring(() => fleet.free(large!))
   expect(statuses.filter((status) => status !== 409)).toEqual([])
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
   await fleet.clear()

@@ -158,7 +158,7 @@ test('the estimate for a group is the time when its last GPU becomes free', asyn
   expect((await fleet.request(id)).estimate).toMatchObject({ latest_at: ends[2], basis: 'expiries' })
 })
 
-test('a request for a group is refused for the same reasons as its creation, except missing stock', async () => {
+test('a capacity request for a group is refused for the same reasons as its creation, except missing stock', async () => {
   const { service } = fleet
   const refused = (instance_group: unknown, more = {}) =>
     service.call('capacityRequestCreate', { body: { instance_group, ...more } })

@@ -23,7 +23,7 @@ afterEach(() => fleet.clear())
 
 const operator = () => ({ token: fleet.service.credentials.operator_key })
 
-/** Two VMs with two GPUs each for the demo's organization, for two months. */
+/** Sells the demo's organization a reservation for two VMs with two GPUs each, for two months. */
 const sell = (more: object = {}) =>
   fleet.service.ok('adminReservationCreate', {
     ...operator(),
@@ -159,11 +159,11 @@ test('when a reservation ends, after four warnings, its VMs keep running at the 
   await advance('1 hour')
   expect(await costOf(vm)).toBeCloseTo(usd_per_hour!, 4)
   expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 24 * termDays, 2)
-  // The GPUs that it did not use are in stock.
+  // The GPUs that the reservation did not use are in stock.
   expect(await fleet.service.sql(`SELECT FROM gpus WHERE state = 'free'`)).toHaveLength(6)
 })
 
-test('a late reservation is billed from its delivery, for the delivered GPUs, and no VM is stopped for it', async () => {
+test('a reservation whose GPUs are not free at its start stops no VM, and is billed for each GPU from its delivery', async () => {
   const vms: string[] = []
   for (let n = 0; n < 8; n++)
     vms.push(await fleet.newVm({ reservation_specification: { selection_strategy: 'on_demand' } }))

@@ -38,7 +38,7 @@ async function newGroup(body: object) {
 const inReservation = async () =>
   (await fleet.service.ok('vmList')).items.filter((vm) => vm.reservation_id === reservationId).length
 
-test('members use the reservation first, and then the stock', async () => {
+test('the members of a group use the reservation first, and then the stock', async () => {
   const { service } = fleet
   const id = await newGroup(groupBody(6))
   expect(await inReservation()).toBe(4)

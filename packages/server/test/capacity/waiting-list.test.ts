@@ -11,7 +11,7 @@ afterAll(() => fleet?.service.close())
 beforeEach(() => fleet.service.clock.freeze())
 afterEach(() => fleet.clear())
 
-test('a request gets the GPUs that become free, and concurrent creations get none', async () => {
+test('a capacity request gets the GPUs that become free, and concurrent creations get none', async () => {
   const [first] = [await fleet.newVm(), await fleet.newVm()]
   const name = freshName('patient')
   const request = await fleet.wait({ vm: vmBody({ name }) })
@@ -49,13 +49,13 @@ test('a request gets the GPUs that become free, and concurrent creations get non
   })
 })
 
-test('a request immediately gets GPUs that are in stock', async () => {
+test('a capacity request immediately gets GPUs that are in stock', async () => {
   const { id } = await fleet.wait()
   await fleet.settled()
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('organizations alternate: one request is not behind fifty of another tenant', async () => {
+test('organizations take turns: one request does not wait for fifty requests of another tenant', async () => {
   const vms = [await fleet.newVm(), await fleet.newVm()]
   const other = await fleet.addTenant('Few')
   const first = await fleet.wait()
@@ -100,7 +100,7 @@ test('a hold can be claimed until it ends, and then its GPUs return to stock', a
   expect(await fleet.request(next.id)).toMatchObject({ state: 'held' })
 })
 
-test('a request without quota is passed over, and keeps its position until the quota is raised', async () => {
+test('a capacity request without quota is passed over, and keeps its position until the quota is raised', async () => {
   const tenant = await fleet.addTenant('Small')
   const setQuota = (max: number) =>
     fleet.service.ok('adminOrganizationQuotaSet', {
@@ -154,7 +154,7 @@ test('a stopped VM is started with its id, disks and addresses when GPUs are fre
   expect(after.disks.map((disk) => disk.id)).toEqual(before.disks.map((disk) => disk.id))
 })
 
-test('the estimate is exact if all VMs have a time to live', async () => {
+test('the estimate for a capacity request is exact if all VMs have a time to live', async () => {
   const { service } = fleet
   const [soon] = [
     await fleet.newVm({ ttl_seconds: 3600, on_expiry: 'delete' }),
@@ -182,7 +182,7 @@ test('the estimate is exact if all VMs have a time to live', async () => {
   expect(await fleet.request(second.id)).toMatchObject({ state: 'fulfilled', updated_at: promised })
 })
 
-test('a request ends at its time limit, and the GPUs of a cancelled hold go to the next request', async () => {
+test('a capacity request ends at its time limit, and the GPUs of a cancelled hold go to the next request', async () => {
   const { service } = fleet
   await fleet.newVm({ type: 'a100.2x' })
   const { id } = await fleet.wait({ until: new Date(Date.now() + 86_400_000 * 2).toISOString() })
@@ -203,7 +203,7 @@ test('a request ends at its time limit, and the GPUs of a cancelled hold go to t
   expect(granted.state).toBe('fulfilled')
 })
 
-test('a request fails if its name is taken when it is granted', async () => {
+test('a capacity request fails if its name is taken when it is granted', async () => {
   const vms = [await fleet.newVm(), await fleet.newVm()]
   const vm = vmBody()
   const { id } = await fleet.wait({ vm })
@@ -213,7 +213,7 @@ test('a request fails if its name is taken when it is granted', async () => {
   expect(await fleet.request(id)).toMatchObject({ state: 'failed', error: { code: 'already_exists' } })
 })
 
-test('a request whose VM does not boot waits again, up to three times', async () => {
+test('a capacity request whose VM does not boot waits again, up to three times', async () => {
   const { service } = fleet
   const vms = [await fleet.newVm(), await fleet.newVm()]
   const { id } = await fleet.wait()
@@ -271,7 +271,7 @@ test('scripts are shown to callers who can write, and only a hash to callers who
   expect(seen[0]).toMatchObject({ request: { vm: { startup_script: expect.stringMatching(/^sha256:/) } } })
 })
 
-test('a request that no host could ever serve, or that is empty or invalid, is refused', async () => {
+test('a capacity request that no host could ever serve, or that is empty or invalid, is refused', async () => {
   const refused = (body: unknown) => fleet.service.call('capacityRequestCreate', { body })
   const invalid = { status: 400, body: { code: 'invalid_argument' } }
   expect(await refused({})).toMatchObject(invalid)

@@ -29,7 +29,7 @@ test('the service keeps its promises through kills, hangs, network cuts and fals
   const history = new History()
   const cluster = await Cluster.start(history)
   onTestFinished(() => cluster.close())
-  const evidence = await live(cluster, history).finally(() => cluster.leave())
+  const evidence = await runTenants(cluster, history).finally(() => cluster.stopMembers())
   await checkAll(evidence)
   if (history.violations.length > 0) {
     const logs = join(root, 'artifacts', `chaos-${seed}`)
@@ -40,11 +40,11 @@ test('the service keeps its promises through kills, hangs, network cuts and fals
   }
   expect(history.violations, `seed ${seed}`).toEqual([])
   console.log(`chaos: ${evidence.acknowledged.length} promises kept through ${faultCount} faults`)
-  console.log(await outcomes(cluster))
+  console.log(await countOutcomes(cluster))
 })
 
-/** Runs the tenants while the plan is carried out. Then all faults end and the system settles. */
-async function live(cluster: Cluster, history: History): Promise<Evidence> {
+/** Runs the tenants while the planned faults happen. Then all faults end and the system settles. */
+async function runTenants(cluster: Cluster, history: History): Promise<Evidence> {
   const { project_id: projectId, access_key: token } = cluster.credentials
   const receiver = await startReceiver()
   const webhook = await createWebhook(cluster, receiver.url)
@@ -74,9 +74,9 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await new Faults(cluster, history).run(planOf(seed, faultCount))
   isOver = true
   await tenantsDone
-  history.note('the faults are over')
+  history.note('all faults have ended')
   await cluster.untilReady()
-  for (const left of await untilQuiet(cluster)) history.violation(`it does not settle: ${left}`)
+  for (const left of await untilQuiet(cluster)) history.violation(`the system does not settle: ${left}`)
   const [last] = await cluster.sql<{ id: string }>(
     'SELECT id FROM events_written WHERE project_id = $1 ORDER BY position DESC LIMIT 1',
     [projectId],
@@ -117,7 +117,7 @@ async function post(cluster: Cluster, path: string, body: unknown, token: string
 }
 
 /** Counts the operations of each kind by outcome. */
-async function outcomes(cluster: Cluster): Promise<string> {
+async function countOutcomes(cluster: Cluster): Promise<string> {
   const rows = await cluster.sql<{ outcome: string; count: number }>(
     `SELECT concat_ws(' ', kind, coalesce(result ->> 'code', state)) AS outcome, count(*)::int AS count
      FROM operations GROUP BY 1 ORDER BY 1`,

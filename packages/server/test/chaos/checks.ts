@@ -5,7 +5,7 @@ import { groupBy } from './group-by.ts'
 import { checkExchanges, checkStream } from './history-checks.ts'
 import { checkCosts, checkMeters } from './usage-checks.ts'
 
-/** Compares the final state with what was promised. Each difference is a violation. */
+/** Compares the final state with what the service promised. Each difference is a violation. */
 export async function checkAll(evidence: Evidence): Promise<void> {
   const { cluster, history } = evidence
   await checkOperations(evidence)
@@ -25,7 +25,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
   checkDeliveries(evidence, events)
 }
 
-/** Engines were set to reject calls, and guests to crash. These are the only reasons to fail besides a deletion. */
+/** An operation may fail only because it was cancelled, its guest crashed or an engine was set to reject calls. */
 const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
   code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is rejected/.test(message))
 
@@ -39,7 +39,8 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
     result: { code: string; message: string } | null
     is_one_of_many: boolean
   }>(
-    // One request can change many members of a group, and a request whose VM does not boot is granted again.
+    // One request can change many members of a group, and a capacity request whose VM does not boot is granted
+    // again.
     `SELECT id, kind, state, request_id, resource_id, result,
             resource_type <> 'instance_group' AND EXISTS (
               SELECT FROM operations g WHERE g.request_id = o.request_id AND g.resource_type = 'instance_group')
@@ -58,7 +59,7 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
   }
 }
 
-/** No request for a single VM waits while GPUs that it could use are free. */
+/** Checks that no request for a single VM waits while GPUs that it could use are free. */
 async function checkQueues({ cluster, history }: Evidence): Promise<void> {
   const forgotten = await cluster.sql<{ request_id: string; host: string }>(
     `SELECT DISTINCT ON (p.request_id) p.request_id, h.name AS host
@@ -90,7 +91,7 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
     const ends = about.filter(({ type }) => endings.includes(type))
     if (ends.length !== 1 || ends[0]!.type !== `operation.${state.toLowerCase()}`)
       history.violation(
-        `${id} is ${state}, and its events say ${ends.map(({ type }) => type).join(', ') || 'nothing'}`,
+        `${id} is ${state}, but its events say ${ends.map(({ type }) => type).join(', ') || 'nothing'}`,
       )
     if (about.length > 0 && endings.includes(about[0]!.type))
       history.violation(`the first event of ${id} is its end`)
@@ -99,7 +100,7 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
   for (const broken of checkStream(expected, streamedIds)) history.violation(broken)
 }
 
-/** Every event is delivered at least once, and the events of one resource in order. */
+/** Checks that every event was delivered at least once, and the events of each resource in order. */
 function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: EventRow[]): void {
   const arrived = [...new Set(receiver.received.map(({ body }) => body.data.id))]
   const expected = events.filter(({ position }) => position > fromPosition)

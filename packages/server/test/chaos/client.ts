@@ -5,7 +5,7 @@ import { Random } from './random.ts'
 
 const attemptMs = 2_000
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   // biome-ignore lint/suspicious/noExplicitAny: responses of every shape, already validated
   body: any
@@ -45,36 +45,36 @@ export class Client {
     this.#routing = new Random(seed)
   }
 
-  /** Reads something that exists. A refusal is a violation, because nothing that the tenant needs is ever revoked. */
-  async get(path: string): Promise<Answer> {
-    const answer = await this.#untilAnswered('GET', path, undefined, '')
+  /** Reads something that exists. A refusal is a violation, because the access of the tenant is never revoked. */
+  async get(path: string): Promise<ApiResponse> {
+    const answer = await this.#sendUntilFinal('GET', path, undefined, '')
     if (answer.status !== 200)
       this.#service.history.violation(`GET ${path} got ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer
   }
 
   /** Starts an operation. The response is recorded if the service accepted the request. */
-  async begin(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> {
+  async begin(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<ApiResponse> {
     const key = `${this.#name}-${++this.#count}`
-    const answer = await this.#untilAnswered(method, path, body, key)
+    const answer = await this.#sendUntilFinal(method, path, body, key)
     const { operation } = answer.body
     this.#service.history.note(
       `${key} ${method} ${path} ${JSON.stringify(body ?? '')} → ${answer.status} ${operation?.operation_id ?? answer.body.message}`,
     )
     if (answer.status !== 200) return answer
     this.acknowledged.push({ key, operationId: operation.operation_id, resourceId: operation.metadata.id })
-    if (this.#routing.isOneIn(8)) await this.#askAgain(method, path, body, key, operation.operation_id)
+    if (this.#routing.isOneIn(8)) await this.#repeat(method, path, body, key, operation.operation_id)
     return answer
   }
 
   /** Makes a change that is not an operation. */
   async change(method: 'POST' | 'DELETE', path: string, body?: unknown): Promise<void> {
     const key = `${this.#name}-${++this.#count}`
-    const { status } = await this.#untilAnswered(method, path, body, key)
+    const { status } = await this.#sendUntilFinal(method, path, body, key)
     this.#service.history.note(`${key} ${method} ${path} ${JSON.stringify(body ?? '')} → ${status}`)
   }
 
-  /** Waits a limited time for an operation to end, as connected clients do. */
+  /** Waits for an operation to end, but at most for this time. */
   async untilEnded(operationId: string, ms: number): Promise<void> {
     const until = performance.now() + ms
     while (performance.now() < until) {
@@ -83,13 +83,13 @@ export class Client {
     }
   }
 
-  async #askAgain(method: string, path: string, body: unknown, key: string, operationId: string) {
-    const again = await this.#untilAnswered(method, path, body, key)
+  async #repeat(method: string, path: string, body: unknown, key: string, operationId: string) {
+    const again = await this.#sendUntilFinal(method, path, body, key)
     if (again.body.operation?.operation_id !== operationId)
       this.#service.history.violation(`${key} got ${operationId}, then ${JSON.stringify(again.body)}`)
   }
 
-  async #untilAnswered(method: string, path: string, body: unknown, key: string): Promise<Answer> {
+  async #sendUntilFinal(method: string, path: string, body: unknown, key: string): Promise<ApiResponse> {
     for (let turn = this.#routing.between(0, 1); ; turn++) {
       const { apiUrls } = this.#service
       const answer = await this.#attempt(apiUrls[turn % apiUrls.length]!, method, path, body, key)
@@ -98,11 +98,11 @@ export class Client {
     }
   }
 
-  /** Returns undefined if the request must be repeated: there was no response, or the outcome is not known yet. */
-  async #attempt(...request: Attempt): Promise<Answer | undefined> {
+  /** Returns undefined if the request must be repeated: there was no response, or it does not say the outcome. */
+  async #attempt(...request: Attempt): Promise<ApiResponse | undefined> {
     const startedMs = performance.now()
     const answer = await this.#send(...request)
-    // The record of an operation, or a response that begins one.
+    // The response contains an operation, or is one.
     const { metadata, operation = metadata && answer!.body } = answer?.body ?? {}
     this.#service.history.exchanges.push({
       ...{ startedMs, endedMs: performance.now(), key: request[4] },
@@ -115,7 +115,7 @@ export class Client {
   /** Returns undefined if there was no response. */
   async #send(
     ...[url, method, path, body, key]: Attempt
-  ): Promise<(Answer & { isFinal: boolean }) | undefined> {
+  ): Promise<(ApiResponse & { isFinal: boolean }) | undefined> {
     const { token, projectId, history } = this.#service
     const fullPath = `/v0.1/projects/${projectId}${path}`
     let response: Response

@@ -23,7 +23,7 @@ export const hosts = locations.flatMap((location) =>
 const readyTimeoutMs = 120_000
 const outageTimeoutMs = 60_000
 
-/** Two API and two worker processes on one PostgreSQL, each through its own proxy. One worker lacks a location. */
+/** Two API and two worker processes on one PostgreSQL, each with its own proxy. One worker lacks a location. */
 export class Cluster {
   readonly members: Member[]
   readonly database: Database
@@ -45,7 +45,7 @@ export class Cluster {
     const embedded = await openEmbedded({
       dataDir,
       log: (line) => history.note(`PostgreSQL: ${line}`),
-      // PostgreSQL is killed here, but the machine is not, so data that reached the kernel is on disk.
+      // PostgreSQL is killed here, but the machine is not, so data that reached the kernel is not lost.
       settings: { fsync: 'off' },
     })
     await migrate(embedded.url)
@@ -53,9 +53,9 @@ export class Cluster {
     for (const name of ['api-1', 'api-2', 'worker-1', 'worker-2']) {
       const wire = new Wire(embedded.url)
       await wire.restore()
-      const isBehind = name === 'worker-2'
+      const lacksLocation = name === 'worker-2'
       const configFile = join(launcher.dir, `${name}.toml`)
-      writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))
+      writeFileSync(configFile, configOf(lacksLocation ? locations.slice(0, 1) : locations))
       const role = name.startsWith('api') ? 'api' : 'worker'
       const port = role === 'api' ? await freePort() : 0
       const clockShiftMs = name === 'worker-1' ? hourMs : 0
@@ -63,17 +63,17 @@ export class Cluster {
     }
     const cluster = new Cluster(launcher, dataDir, embedded, members)
     try {
-      await cluster.#begin()
+      await cluster.#startMembers()
     } catch (error) {
-      await cluster.leave()
+      await cluster.stopMembers()
       await cluster.close()
       throw error
     }
     return cluster
   }
 
-  /** The first process sets up the database with every location. */
-  async #begin(): Promise<void> {
+  /** Starts all processes. The first one sets up the database with every location. */
+  async #startMembers(): Promise<void> {
     for (const member of this.members) {
       member.start()
       if (member.name === 'api-1') await this.untilReady()
@@ -97,7 +97,7 @@ export class Cluster {
     )
   }
 
-  /** Runs a statement that may run twice, and waits for the database if it is unavailable. */
+  /** Runs a statement, repeatedly if the database is unavailable. The statement must allow that it runs twice. */
   async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#untilAvailable(async () => (await this.database.query({ text, values })).rows)
   }
@@ -128,21 +128,21 @@ export class Cluster {
     })
   }
 
-  /** The process that opened PostgreSQL restarts it. */
+  /** Kills PostgreSQL. The process that opened it starts it again. */
   killPostgres(): void {
     const pid = postmasterPid(this.dataDir)
     if (pid) process.kill(pid, 'SIGKILL')
   }
 
-  /** The output of all processes, for finding a cause. */
+  /** Writes the output of all processes, to find the cause of a violation. */
   writeLogs(directory: string): void {
     mkdirSync(directory, { recursive: true })
     for (const { name, logLines } of this.members)
       writeFileSync(join(directory, `${name}.log`), logLines.join('\n'))
   }
 
-  async leave(): Promise<void> {
-    await Promise.all(this.members.map((member) => member.leave()))
+  async stopMembers(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.stop()))
     await Promise.all(this.members.map(({ options }) => options.wire.cut()))
   }
 

@@ -10,11 +10,11 @@ export interface Evidence {
   history: History
   projectId: string
   acknowledged: Acknowledged[]
-  /** Everything after this position was written while the stream and the webhook were observed. */
+  /** All events after this position were written while the stream and the webhook were observed. */
   fromPosition: number
   streamedIds: string[]
   receiver: Receiver
-  /** The values that the API returned at a frozen time. */
+  /** The costs that the API returned while the clock was frozen. */
   costs: Costs
 }
 

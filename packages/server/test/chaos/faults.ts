@@ -4,7 +4,7 @@ import { type Cluster, hosts, hourMs, leaseMs } from './cluster.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
-/** How often each fault is drawn. */
+/** The relative frequency of each kind of fault. */
 const weights = {
   killWorker: 8,
   killApi: 8,
@@ -28,8 +28,8 @@ const engineMethods = [
   ...['ensureVm', 'powerVm', 'removeVm', 'inspectVm', 'applyFirewall', 'attachDisk', 'detachDisk'],
   ...['ensureDisk', 'growDisk', 'removeDisk', 'inspectDisk'],
 ]
-/** A hang is a delay past every lease. */
 const engineKinds = ['fail', 'reject', 'lie', 'forget', 'delay'] as const
+/** The duration of a `delay`, which is longer than every lease. */
 const hangMs = 2 * leaseMs
 
 export interface Fault {
@@ -135,7 +135,7 @@ export class Faults {
     await (target % 2 === 0 ? clock.addAhead(`${5 * leaseMs} milliseconds`) : clock.setAhead('0'))
   }
 
-  /** Makes the host's last report old, so that the host counts as down before it is back. */
+  /** Loses a host, and makes its last report old, so that the host counts as down before it returns. */
   async #loseHost({ location, name }: (typeof hosts)[number], ms: number): Promise<void> {
     const lose = 'UPDATE simulated_hosts SET is_lost = $3 WHERE location = $1 AND name = $2'
     await this.#cluster.sql(lose, [location, name, true])

@@ -6,7 +6,7 @@ export interface Exchange {
   key: string
   /** 0 if there was no response. */
   status: number
-  /** The client does not repeat the request. */
+  /** True if the client does not repeat the request. */
   isFinal: boolean
   /** The operation that the response is about, and its state. */
   operationId?: string
@@ -21,13 +21,13 @@ export interface FinalOperation {
   state: string
 }
 
-/** Which VM holds which GPU at the engines, read in one statement. */
+/** A GPU and the VM that holds it at its engine. One statement reads all of them. */
 export interface GpuSample {
   gpu: string
   vmId: string
 }
 
-/** Compares what clients were promised with the operations that exist at the end. Returns the violations. */
+/** Compares the responses to clients with the operations that exist at the end. Returns the violations. */
 export function checkExchanges(exchanges: Exchange[], operations: FinalOperation[]): string[] {
   const violations: string[] = []
   const byId = new Map(operations.map((operation) => [operation.id, operation]))
@@ -49,7 +49,7 @@ export function checkExchanges(exchanges: Exchange[], operations: FinalOperation
   return [...violations, ...checkStates(exchanges, byId)]
 }
 
-/** If a response showed the end of an operation, every later request must show the same end. */
+/** Checks that after a response has shown the end of an operation, every later request shows the same end. */
 function checkStates(exchanges: Exchange[], operations: Map<string, FinalOperation>): string[] {
   const violations: string[] = []
   const endedSince = new Map<string, number>()
@@ -66,7 +66,7 @@ function checkStates(exchanges: Exchange[], operations: Map<string, FinalOperati
   return violations
 }
 
-/** No GPU has two VMs in one sample. */
+/** Checks that no GPU has two VMs in one sample. */
 export function checkGpus(sample: GpuSample[]): string[] {
   const holders = new Map<string, string>()
   return sample.flatMap(({ gpu, vmId }) => {
@@ -76,7 +76,7 @@ export function checkGpus(sample: GpuSample[]): string[] {
   })
 }
 
-/** A reader that reconnects after each break got every event once, in the order of their positions. */
+/** Checks that a reader, which reconnects after each break, got every event once, in the order of positions. */
 export function checkStream(expected: string[], streamed: string[]): string[] {
   const seen = new Set(streamed)
   const missing = expected.filter((id) => !seen.has(id))

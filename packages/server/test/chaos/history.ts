@@ -10,19 +10,19 @@ interface Line {
 const linesAround = 6
 const mostLines = 200
 
-/** Records what was done to the service and its responses, so that a violation can be read next to its causes. */
+/** Records requests, faults and responses, so that a violation can be read next to its causes. */
 export class History {
   readonly #lines: Line[] = []
   readonly #violations: string[] = []
   /** All requests of all clients, in the order in which they ended. */
   readonly exchanges: Exchange[] = []
-  readonly #begunMs = performance.now()
+  readonly #startedMs = performance.now()
 
   note(text: string): void {
-    this.#lines.push({ atMs: performance.now() - this.#begunMs, text })
+    this.#lines.push({ atMs: performance.now() - this.#startedMs, text })
   }
 
-  /** A broken promise. It is also recorded in the history, where it was seen. */
+  /** Records a broken promise, which is also shown in the history at the time when it was found. */
   violation(text: string): void {
     if (this.#violations.includes(text)) return
     this.#violations.push(text)

@@ -17,7 +17,7 @@ export interface MemberOptions {
   configFile: string
   dataDir: string
   wire: Wire
-  /** How far its own clock is off. */
+  /** How far the clock of the process is off. */
   clockShiftMs: number
   history: History
 }
@@ -27,12 +27,12 @@ export class Member {
   readonly options: MemberOptions
   /** The lines printed since the first start, across restarts. */
   readonly logLines: string[] = []
-  /** Since its first start. */
+  /** Empty until the first start. */
   url = ''
   #program: Program | undefined
   #clockShiftMs: number
   #isKilled = false
-  #isLeaving = false
+  #isStopping = false
   #isReady = false
   #supervision: Promise<void> | undefined
 
@@ -57,7 +57,7 @@ export class Member {
     this.#supervision = this.#supervise()
   }
 
-  /** Ends the process like a crash or a power cut. It restarts with this clock. */
+  /** Ends the process like a crash or a power cut. The supervisor restarts it with this clock. */
   async kill(clockShiftMs = this.#clockShiftMs): Promise<void> {
     this.#clockShiftMs = clockShiftMs
     this.#isKilled = true
@@ -66,7 +66,7 @@ export class Member {
     await this.#program?.end('SIGKILL')
   }
 
-  /** Its log is not read until the returned function is called or the process is killed. */
+  /** Stops reading the log until the returned function is called or the process is killed. */
   pauseLog(): () => void {
     const program = this.#program
     program?.pauseReading()
@@ -77,20 +77,20 @@ export class Member {
     if (this.#program && !this.#program.hasExited) this.#program.signal(signal)
   }
 
-  async leave(): Promise<void> {
-    this.#isLeaving = true
+  async stop(): Promise<void> {
+    this.#isStopping = true
     await this.kill()
     await this.#supervision
   }
 
   async #supervise(): Promise<void> {
     const { name, history } = this.options
-    while (!this.#isLeaving) {
+    while (!this.#isStopping) {
       this.#isKilled = false
       const program = this.#launch()
       this.#program = program
       await program.until(readyLine).then(
-        (said) => this.#ready(said),
+        (output) => this.#recordReady(output),
         () => {},
       )
       const wasReady = this.#isReady
@@ -119,10 +119,10 @@ export class Member {
     })
   }
 
-  #ready(said: string): void {
+  #recordReady(output: string): void {
     this.#isReady = true
     const { role, history, name } = this.options
     history.note(`${name} is ready`)
-    if (role === 'api') this.url ||= /http:\/\/127\.0\.0\.1:\d+/.exec(said)![0]
+    if (role === 'api') this.url ||= /http:\/\/127\.0\.0\.1:\d+/.exec(output)![0]
   }
 }

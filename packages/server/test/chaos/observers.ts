@@ -6,7 +6,7 @@ import { checkGpus, type GpuSample } from './history-checks.ts'
 
 const reconnectMs = 200
 const checkIntervalMs = 400
-/** The stream of a process that hangs is silent and stays open. */
+/** Streams are closed after this time, because the stream of a process that hangs stays open without events. */
 const longestStreamMs = 5_000
 
 /** Reads a project's events as they arrive, from any available API process, continuing from the last position. */
@@ -22,7 +22,7 @@ export class StreamReader {
     this.#running = this.#read(cluster, projectId, token)
   }
 
-  /** In the order of arrival. */
+  /** The ids of all events, in the order of arrival. */
   get eventIds(): string[] {
     return [...this.#earlierIds, ...(this.#current?.events ?? []).map(({ id }) => id)]
   }
@@ -47,9 +47,9 @@ export class StreamReader {
     const stream = await Promise.race([opening, delay(longestStreamMs, undefined, { ref: false })])
     if (!stream) return void opening.then((late) => late.close()).catch(() => {})
     this.#current = stream
-    const hangUp = setTimeout(() => stream.close(), longestStreamMs)
+    const closeTimer = setTimeout(() => stream.close(), longestStreamMs)
     await stream.closed
-    clearTimeout(hangUp)
+    clearTimeout(closeTimer)
     this.#current = undefined
     this.#earlierIds.push(...stream.events.map(({ id }) => id))
     this.#position = stream.ids.at(-1) ?? this.#position
@@ -58,7 +58,7 @@ export class StreamReader {
 
 /** Checks continuously that no resource is duplicated at the engines. */
 export class EngineWatch {
-  /** How often GPUs were found with VMs. */
+  /** The number of checks that found GPUs with VMs. */
   samples = 0
   #isOver = false
   #running: Promise<void> | undefined
@@ -77,20 +77,20 @@ export class EngineWatch {
       const gpus = await cluster.sql<GpuSample>(heldGpus)
       if (gpus.length > 0) this.samples++
       for (const broken of checkGpus(gpus)) history.violation(broken)
-      for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(twice))
+      for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(duplicates))
         history.violation(`${what} has several VMs at the same time: ${vms}`)
       await delay(checkIntervalMs)
     }
   }
 }
 
-/** GPUs of VMs that are on. */
+/** Selects the GPUs of VMs that are on. */
 const heldGpus = `
   SELECT concat_ws(' ', v.location, v.host, gpu) AS gpu, v.id AS "vmId" FROM simulated_vms v, unnest(v.gpus) gpu
   WHERE NOT v.is_removed AND NOT (v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
 
-/** Public addresses of VMs that exist, and names. */
-const twice = `
+/** Selects public addresses and names that several resources have. */
+const duplicates = `
   SELECT what, string_agg(id::text, ', ' ORDER BY id) AS vms FROM (
     SELECT v.id, 'address ' || (v.spec -> 'network' ->> 'publicAddress') AS what
     FROM simulated_vms v WHERE NOT v.is_removed AND v.spec -> 'network' ->> 'publicAddress' <> ''

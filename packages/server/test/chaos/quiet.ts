@@ -5,17 +5,17 @@ import type { Cluster } from './cluster.ts'
 const checkIntervalMs = 200
 const patienceMs = 120_000
 
-/** Work that is still pending; empty when the service has settled. */
+/** Selects the work that is still pending; no rows when the service has settled. */
 const pendingWork = `
   SELECT * FROM (VALUES
     ('operations in progress', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')
        FROM operations WHERE state = 'IN_PROGRESS')),
     ('hosts that are down', (SELECT string_agg(location || '/' || name, ', ') FROM hosts WHERE state <> 'up')),
-    ('VMs without their host', (SELECT string_agg(id::text, ', ') FROM vms
+    ('unreachable or deleted VMs', (SELECT string_agg(id::text, ', ') FROM vms
        WHERE state = 'STATE_UNREACHABLE' OR deleted_at IS NOT NULL)),
-    ('VMs that run and are not known to have crashed', (SELECT string_agg(v.id::text, ', ') FROM vms v
+    ('crashed VMs that are recorded as running', (SELECT string_agg(v.id::text, ', ') FROM vms v
        JOIN simulated_vms s USING (id) WHERE v.state = 'STATE_RUNNING' AND s.power = 'crashed')),
-    ('firewalls behind', (SELECT string_agg(id::text, ', ') FROM vms
+    ('firewalls that are not applied', (SELECT string_agg(id::text, ', ') FROM vms
        WHERE firewall_applied < firewall_wanted AND deleted_at IS NULL)),
     ('capacity requests that are due', (SELECT string_agg(id::text, ', ') FROM capacity_requests WHERE due_at <= slipway_now())),
     ('queues that are due', (SELECT string_agg(location, ', ') FROM capacity_lanes WHERE due_at <= slipway_now())),
@@ -23,12 +23,12 @@ const pendingWork = `
     ('events without position', (SELECT count(*)::text FROM events_pending HAVING count(*) > 0)),
     ('events without deliveries', (SELECT (last_position - position)::text FROM event_counter, webhook_fan_out
        WHERE last_position > position)),
-    ('webhooks on their way', (SELECT count(*)::text FROM webhook_deliveries WHERE state = 'pending' HAVING count(*) > 0))
-  ) AS still (what, which) WHERE which IS NOT NULL`
+    ('pending webhook deliveries', (SELECT count(*)::text FROM webhook_deliveries WHERE state = 'pending' HAVING count(*) > 0))
+  ) AS pending (what, which) WHERE which IS NOT NULL`
 
 /**
- * Waits until nothing is pending, and returns what does not settle. The clock skips pauses between attempts, but never
- * during a worker's lease, and not so fast that hosts seem silent.
+ * Waits until nothing is pending, and returns the work that is still pending at the end. Moves the clock past pauses
+ * between attempts, but never during a worker's lease, and slowly enough that hosts do not seem to be down.
  */
 export async function untilQuiet(cluster: Cluster): Promise<string[]> {
   const until = performance.now() + patienceMs

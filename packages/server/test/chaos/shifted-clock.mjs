@@ -1,4 +1,4 @@
-// Preloaded by a process whose clock is wrong. Its own dates are shifted, but not those of the database.
+// Preloaded by a process whose clock is to be wrong. Shifts the dates of JavaScript, but not those of the database.
 const shiftMs = Number(process.env.CHAOS_CLOCK_SHIFT_MS)
 const RealDate = Date
 

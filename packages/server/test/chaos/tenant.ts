@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CapacityRequest, Disk, FirewallRule, InstanceGroup, Vm } from '@slipway/contract'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Answer, Client } from './client.ts'
+import type { ApiResponse, Client } from './client.ts'
 import { locations } from './cluster.ts'
 import { Random } from './random.ts'
 
@@ -40,8 +40,8 @@ const rulePath = '/vpc/firewall-rules'
 const groupPath = '/instance-groups'
 const requestPath = '/capacity-requests'
 
-/** A tenant's view of the project at one moment. Other tenants change it concurrently. */
-interface Sight {
+/** The project when a tenant last read it. Other tenants change the project concurrently. */
+interface ProjectState {
   vms: Vm[]
   disks: Disk[]
   rules: FirewallRule[]
@@ -50,7 +50,7 @@ interface Sight {
   requests: CapacityRequest[]
 }
 
-/** A tenant that uses the service regardless of faults, and conflicts with other tenants. */
+/** A tenant that uses the service in spite of faults, and whose changes conflict with those of other tenants. */
 export class Tenant {
   readonly #client: Client
   readonly #networkId: string
@@ -65,15 +65,15 @@ export class Tenant {
   async run(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await delay(this.#random.between(20, 200))
-      const response = await this.#act(await this.#look())
+      const response = await this.#act(await this.#readProject())
       if (response?.status !== 200) continue
-      // Some tenants wait for the operations they started, some do not.
+      // A tenant waits for about half of the operations that it started.
       if (this.#random.isOneIn(2))
         await this.#client.untilEnded(response.body.operation.operation_id, patienceMs)
     }
   }
 
-  async #look(): Promise<Sight> {
+  async #readProject(): Promise<ProjectState> {
     const paths = ['/vms', '/disks', rulePath, '/instance-groups', requestPath]
     const [vms, disks, rules, groups, requests] = await Promise.all(
       paths.map(async (path) => (await this.#client.get(path)).body.items ?? []),
@@ -86,8 +86,8 @@ export class Tenant {
     }
   }
 
-  /** Undefined if there is no resource for the action. */
-  async #act({ vms, disks, rules, groups, requests }: Sight): Promise<Answer | undefined> {
+  /** Does a random action. Returns undefined if it is not an operation, or if there is no resource for it. */
+  async #act({ vms, disks, rules, groups, requests }: ProjectState): Promise<ApiResponse | undefined> {
     const kind = this.#random.weighted(weights)
     const number = this.#random.between(1, 12)
     const type = `a100.${this.#random.pick([1, 1, 2, 4])}x`
@@ -138,7 +138,7 @@ export class Tenant {
         return group && this.#client.begin('DELETE', `${groupPath}/${group.id}`)
       case 'waitForVm':
       case 'waitForGroup':
-        return requests.length < mostRequests ? this.#wait(kind, number, type) : undefined
+        return requests.length < mostRequests ? this.#addRequest(kind, number, type) : undefined
       case 'claim':
         return request && this.#client.begin('POST', `${requestPath}/${request.id}/claim`)
       case 'cancel':
@@ -146,7 +146,7 @@ export class Tenant {
     }
   }
 
-  #createVm(name: string, type: string, disk: Disk | undefined): Promise<Answer> {
+  #createVm(name: string, type: string, disk: Disk | undefined): Promise<ApiResponse> {
     const takesDisk = disk && this.#random.isOneIn(2)
     return this.#client.begin('POST', '/vms', {
       name,
@@ -168,8 +168,8 @@ export class Tenant {
     }
   }
 
-  /** Waits for GPUs, mostly in both locations. */
-  async #wait(kind: 'waitForVm' | 'waitForGroup', number: number, type: string): Promise<undefined> {
+  /** Creates a capacity request, mostly for both locations. */
+  async #addRequest(kind: 'waitForVm' | 'waitForGroup', number: number, type: string): Promise<undefined> {
     const on_available = this.#random.pick(['create', 'create', 'hold'])
     const isAnywhere = !this.#random.isOneIn(3)
     const wanted =
@@ -186,24 +186,24 @@ export class Tenant {
     await this.#client.change('DELETE', `${requestPath}/${id}`)
   }
 
-  #createDisk(name: string, vm: Vm | undefined): Promise<Answer> {
+  #createDisk(name: string, vm: Vm | undefined): Promise<ApiResponse> {
     const location = vm?.location ?? this.#random.pick(locations)
     return this.#client.begin('POST', '/disks', { name, location, size: '10GiB' })
   }
 
-  #attach(vm: Vm, disk: Disk): Promise<Answer> {
+  #attach(vm: Vm, disk: Disk): Promise<ApiResponse> {
     const attach_disks = [{ disk_id: disk.id, attachment_type: 'data', mode: 'read-write' }]
     return this.#client.begin('POST', `/vms/${vm.id}/attach-disks`, { attach_disks })
   }
 
-  async #detach(attached: Disk[]): Promise<Answer | undefined> {
+  async #detach(attached: Disk[]): Promise<ApiResponse | undefined> {
     const disk = this.#any(attached)
     if (!disk) return undefined
     const path = `/vms/${disk.attached_to[0]!.vm_id}/detach-disks`
     return this.#client.begin('POST', path, { detach_disks: [disk.id] })
   }
 
-  #createRule(name: string, vm: Vm | undefined): Promise<Answer> {
+  #createRule(name: string, vm: Vm | undefined): Promise<ApiResponse> {
     return this.#client.begin('POST', rulePath, {
       ...{ name, vpc_network_id: this.#networkId, action: 'allow', direction: 'ingress' },
       ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], destination_ports: ['8888'] },
@@ -211,7 +211,7 @@ export class Tenant {
     })
   }
 
-  /** Mostly a suitable resource, sometimes any, because people make mistakes. */
+  /** Returns a suitable resource, or sometimes any, because users make mistakes. */
   #any<Item>(items: Item[], fits: (item: Item) => boolean = () => true): Item | undefined {
     const fitting = this.#random.isOneIn(6) ? items : items.filter(fits)
     return fitting.length > 0 ? this.#random.pick(fitting) : undefined

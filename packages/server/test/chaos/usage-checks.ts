@@ -23,7 +23,7 @@ const stateOf = new Map<string, VmState>(vmStates.map((state) => [vmEvent(state)
 /** An event and its meter are written by one transaction, which may have been delayed in between. */
 const sameTransactionMs = 15_000
 
-/** Every VM was metered exactly while its events say that it was billable. */
+/** Checks that every VM was metered exactly while it was billable according to its events. */
 export async function checkMeters({ cluster, history }: Evidence, events: EventRow[]): Promise<void> {
   const metered = groupBy(await cluster.sql<Interval>(intervals), ({ resource_id }) => resource_id)
   for (const [vmId, all] of groupBy(events, ({ resource_id }) => resource_id)) {
@@ -47,9 +47,9 @@ export async function checkMeters({ cluster, history }: Evidence, events: EventR
   }
 }
 
-const displayedUsd = 0.000_001
+const toleranceUsd = 0.000_001
 
-/** The monthly cost that the API reports equals the sum of its intervals, product by product. */
+/** Checks that the monthly cost that the API reports equals the sum of the intervals, for each product. */
 export async function checkCosts({ cluster, history, costs }: Evidence): Promise<void> {
   const now = new Date(costs.as_of)
   const monthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth())
@@ -58,14 +58,14 @@ export async function checkCosts({ cluster, history, costs }: Evidence): Promise
       ({ product_name, usd }) => [product_name, Number(usd)],
     ),
   )
-  const said = new Map(costs.by_product.map(({ product_name, usd }) => [product_name, usd]))
+  const reported = new Map(costs.by_product.map(({ product_name, usd }) => [product_name, usd]))
   const meters = (await cluster.sql<Interval>(intervals)).map((meter) => ({
     ...{ product: meter.product_name, quantity: Number(meter.quantity) },
     ...{ fromMs: meter.from_ms, toMs: meter.to_ms },
   }))
   for (const [product, usd] of integrate(meters, prices, { startMs: monthMs, nowMs: now.getTime() })) {
-    if (Math.abs(usd - (said.get(product) ?? 0)) > displayedUsd)
-      history.violation(`${product} cost ${usd} by its intervals, but ${said.get(product)} in the API`)
+    if (Math.abs(usd - (reported.get(product) ?? 0)) > toleranceUsd)
+      history.violation(`${product} cost ${usd} by its intervals, but ${reported.get(product)} in the API`)
   }
 }
 

@@ -69,7 +69,7 @@ test('--dev is refused where other machines or other data could be reached', asy
   expect(await refusalOf(isWorker)).toContain('--role all')
 })
 
-test('a client freezes time, fills a location, fails the third boot, reaches the next month, and reads the invoice', async () => {
+test('with the levers, a client freezes time, fills a location, fails the third boot, reaches the next month, and reads the invoice', async () => {
   await levers.clock.set({ mode: 'frozen', now: nextMonth(await clock(), 10) })
   const { now } = await clock()
   expect((await clock()).now).toBe(now)
@@ -119,7 +119,7 @@ test('everything that becomes due during a clock advance happens at its own time
   expect(metered!.seconds).toBe(3_600)
 })
 
-test('the GPUs of a deleted VM are in stock when the clock has settled', async () => {
+test('the GPUs of a deleted VM are in stock when a clock advance returns', async () => {
   await createVm('gone')
   const [vm] = (await service.ok('vmList')).items
   await service.ok('vmDelete', { params: { vm_id: vm!.id } })
@@ -210,7 +210,7 @@ test('a fault affects one route, only matching names, and only the requested num
   expect(await levers.faults.list()).toEqual([])
 })
 
-test('an engine with the effect “lie” reports a VM that inspection does not find', async () => {
+test('an engine fault with the effect “lie” reports a VM that inspection does not find', async () => {
   await levers.faults.create({ on: 'vm-create', step: 'boot', effect: 'lie' })
   const operation = await createVm('ghost')
   expect(operation.state).toBe('SUCCEEDED')
@@ -302,7 +302,7 @@ test('a reset keeps the credentials and the database invariants', async () => {
   expect((await createVm('one')).state).toBe('SUCCEEDED')
 })
 
-/** A day in the month after the current one, at one o'clock. */
+/** Returns a day in the month after the current one, at one o'clock. */
 function nextMonth({ now }: DevClock, day: number): string {
   const date = new Date(now)
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, day, 1)).toISOString()

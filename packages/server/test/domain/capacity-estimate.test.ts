@@ -70,7 +70,7 @@ test('a smaller request overtakes a larger one, until the larger one has waited 
   expect(guarded.get('small')).toMatchObject({ basis: 'none' })
 })
 
-test('the target is the host that becomes free first according to TTLs, otherwise the host with the fewest GPUs left to free', () => {
+test('the target of a request is the host that becomes free first according to TTLs, otherwise the host with the fewest GPUs left to free', () => {
   const late = host('late', 1, 4 * hour)
   const early = host('early', 0, hour, 2 * hour)
   const unknown = host('unknown', 1, null)

@@ -13,6 +13,6 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
   ['1::2:3:4:5:192.0.2.1', '1:0:2:3::/64'],
-])('%s is counted as %s', (address, client) => {
+])('requests from %s are counted for %s', (address, client) => {
   expect(clientOf(address)).toBe(client)
 })

@@ -52,7 +52,7 @@ test('a project without slots gets one if one is free', () => {
   )
 })
 
-test('any project may take a slot that is offered to all', () => {
+test('any project can take each of the slots that are offered to all projects', () => {
   fc.assert(
     fc.property(slots, steps, fc.constantFrom(...holders, newcomer), (count, asked, taker) => {
       const shares = new SlotShares(count)
@@ -72,12 +72,12 @@ test('two organizations that take all the slots they can leave one for a third',
     for (; shares.canTake(holder); count++) shares.take(holder)
     return count
   }
-  // Three quarters for one project, seven eighths for one organization, and the same shares of what is left.
+  // One project gets three quarters, and one organization seven eighths. The others get the same shares of the rest.
   expect(holders.map(take)).toEqual([48, 8, 6, 1])
   expect([shares.free, shares.canTake(newcomer)]).toEqual([1, true])
 })
 
-test('the least recently served come first', () => {
+test('the projects and organizations that were served least recently come first', () => {
   const shares = new SlotShares(4)
   for (const holder of [holders[0]!, holders[2]!, holders[1]!]) {
     shares.take(holder)

@@ -85,14 +85,14 @@ test('parsePort accepts exactly the ascending ranges within 1 to 65535', () => {
 })
 
 test.each([
-  ['by its id', resource('vm-1'), true],
-  ['by its subnet', resource('subnet-1'), true],
-  ['by its network', resource('network-1'), true],
-  ['by a block around its private address', cidr('172.27.0.0/24'), true],
-  ['by its public address', cidr('198.18.0.7'), true],
-  ['not by another VM', resource('vm-2'), false],
-  ['not by another block', cidr('10.0.0.0/8'), false],
-])('a rule applies to a VM %s', (_how, local, concerns) => {
+  ['its id', resource('vm-1'), true],
+  ['its subnet', resource('subnet-1'), true],
+  ['its network', resource('network-1'), true],
+  ['a block around its private address', cidr('172.27.0.0/24'), true],
+  ['its public address', cidr('198.18.0.7'), true],
+  ['another VM', resource('vm-2'), false],
+  ['another block', cidr('10.0.0.0/8'), false],
+])('a rule for %s (%j) applies to the VM: %s', (_what, local, concerns) => {
   expect(compileFirewall(vm, [rule('r', { destinations: [local] })], resolve).length).toBe(concerns ? 1 : 0)
   const outward = rule('r', { direction: 'egress', sources: [local], destinations: [cidr('0.0.0.0/0')] })
   expect(compileFirewall(vm, [outward], resolve).length).toBe(concerns ? 1 : 0)
@@ -191,7 +191,7 @@ const anyPacket = fc.record({
   destinationPort: fc.constantFrom(22, 25, 80, 40_000),
 })
 
-/** Set semantics over bits, independent of the compiler: does this rule match this packet of `vm`? */
+/** Returns whether a rule matches a packet of `vm`. Compares the bits of addresses, independently of the compiler. */
 function ruleMatches(r: FirewallRule, packet: Packet): boolean {
   const bits = (address: string) =>
     address
@@ -224,7 +224,7 @@ function ruleMatches(r: FirewallRule, packet: Packet): boolean {
   )
 }
 
-test('the verdict on any packet equals a naive evaluation: some allow rule and no deny rule matches', () => {
+test('the decision on any packet equals a naive evaluation: some allow rule and no deny rule matches', () => {
   fc.assert(
     fc.property(anyRules, anyPacket, (rules, packet) => {
       const matching = rules.filter((r) => ruleMatches(r, packet))

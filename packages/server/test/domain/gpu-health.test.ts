@@ -23,7 +23,7 @@ test('every XID error of the table has one meaning', () => {
   expect([31, 92, 999].some((xid) => makesSuspect(xid))).toBe(false)
 })
 
-test('operators can give an error another meaning', () => {
+test('operators can give an XID error another meaning', () => {
   const chosen = new Map([[32, 'replace' as const]])
   const fault = { xid: 32, gpuIndex: 1, source: 'guest' as const, at }
   expect(reasonOf(fault, { ...plain, chosen })).toMatchObject({ code: 'xid_32', action: 'REPLACE' })

@@ -55,7 +55,7 @@ interface Outcome {
 
 type ChooseHost = <T extends HostCandidate>(candidates: T[], count: number) => T | null
 
-function live(life: Life, hostCount: number, choose: ChooseHost): Outcome {
+function simulate(life: Life, hostCount: number, choose: ChooseHost): Outcome {
   const free = Array.from({ length: hostCount }, () =>
     Array.from({ length: GPUS_PER_HOST }, (_, i): FreeGpu => {
       return { id: `${i}`, pciAddress: `0000:0${i}:00.0`, numaNode: Math.floor(i / 4), iommuGroup: null }
@@ -130,7 +130,7 @@ function mostGpusPlaced(life: Life, hostCount: number): number {
 }
 
 const runs = fc.sample(fc.tuple(anyLife, fc.integer({ min: 2, max: 3 })), { numRuns: 600, seed: 20_261_115 })
-const ours = runs.map(([life, hostCount]) => live(life, hostCount, chooseHost))
+const ours = runs.map(([life, hostCount]) => simulate(life, hostCount, chooseHost))
 const gpusPossible = runs.reduce((sum, [life, hostCount], i) => {
   const { refusals, gpusPlaced } = ours[i]!
   return sum + (refusals === 0 ? gpusPlaced : mostGpusPlaced(life, hostCount))
@@ -149,5 +149,5 @@ test('placement splits no VM over NUMA nodes while another host has room for it 
 test('choosing the emptiest host first would fill clearly fewer GPUs', () => {
   const emptiest: ChooseHost = (candidates, count) =>
     candidates.filter((host) => host.freeGpus >= count).sort((a, b) => b.freeGpus - a.freeGpus)[0] ?? null
-  expect(shareOf(runs.map(([life, hostCount]) => live(life, hostCount, emptiest)))).toBeLessThan(0.95)
+  expect(shareOf(runs.map(([life, hostCount]) => simulate(life, hostCount, emptiest)))).toBeLessThan(0.95)
 })

@@ -89,16 +89,16 @@ const host = (id: string, freeGpus: number, maxNodeFree = Math.min(freeGpus, 4))
 })
 
 test.each([
-  ['the fullest that fits', [host('a', 8), host('b', 3), host('c', 2), host('d', 1)], 2, 'c'],
-  ['one NUMA node before fullness', [host('a', 4, 3), host('b', 8, 4)], 4, 'b'],
+  ['the fullest host that fits', [host('a', 8), host('b', 3), host('c', 2), host('d', 1)], 2, 'c'],
+  ['a host with room on one NUMA node rather than a fuller one', [host('a', 4, 3), host('b', 8, 4)], 4, 'b'],
   [
-    'the fullest where none has room on one node',
+    'the fullest host if none has room on one NUMA node',
     [host('a', 7, 3), host('b', 4, 2), host('c', 3, 3)],
     4,
     'b',
   ],
-  ['the lowest id', [host('b', 4), host('a', 4)], 4, 'a'],
-  ['none', [host('a', 3), host('b', 0)], 4, null],
+  ['the host with the lowest id if all else is equal', [host('b', 4), host('a', 4)], 4, 'a'],
+  ['no host if none fits', [host('a', 3), host('b', 0)], 4, null],
 ])('chooseHost chooses %s', (_which, hosts, count, id) => {
   expect(chooseHost(hosts, count)?.id ?? null).toBe(id)
 })

@@ -55,7 +55,7 @@ test('a disk size is treated the same in either unit', () => {
   )
 })
 
-test('a TiB is metered as 1024 GB and counted in quotas as a whole', () => {
+test('1 TiB is metered as 1024 GB and counted in quotas as 1 TiB', () => {
   expect(sizeGb(parseDiskSize('1TiB')!.gib)).toBe(1024)
   expect(sizeTib(2048)).toBe(2)
 })

@@ -112,8 +112,8 @@ test('packets to a reserved address reach only the guest that has the address', 
   await expect(inGuest(one, 'hostname', address)).rejects.toThrow(/verification failed/)
   expect(await visitsOf(one)).toBe(ofOne)
 
-  // A move from one VM to the other, with clients all the time: after the first response of the new VM, none
-  // comes from the old one.
+  // The address moves to the other VM while clients connect. After the first response of the new VM, none comes
+  // from the old VM.
   const toTwo = isClosed(await openSsh(address))
   const moving = change('assign', one)
   const names: string[] = []

@@ -156,7 +156,7 @@ test('the qemu engine leaves nothing of a copy that fills the file system, and k
     expect(await small.inspectDisk(disk, signal)).toMatchObject({ id: disk.id, sizeGib: 1 })
   } finally {
     await small.close()
-    // The forwarder of the location still runs there.
+    // The forwarder of the location still runs in this folder, so a normal unmount would fail.
     execFileSync('umount', ['--lazy', folder])
   }
 })
@@ -164,14 +164,14 @@ test('the qemu engine leaves nothing of a copy that fills the file system, and k
 test('the qemu engine refuses to remove a disk that is attached to a VM', WITHIN, async () => {
   const disk = diskOf(host)
   await engine.ensureDisk(disk, call())
-  const spec = await defined({ disks: [disk] })
+  const spec = await defineVm({ disks: [disk] })
   await expect(engine.removeDisk(disk, call())).rejects.toMatchObject({ kind: 'rejected' })
   await engine.removeVm(spec, call(2))
   await engine.removeDisk(disk, call(2))
 })
 
 test('the qemu engine never replaces a lost OS disk with an empty one', WITHIN, async () => {
-  const spec = await defined()
+  const spec = await defineVm()
   const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
   await rm(join(folder, 'os.qcow2'))
   expect(await engine.inspectVm(spec, signal)).toBeNull()
@@ -190,7 +190,7 @@ test('the qemu engine rejects VMs of other hosts', WITHIN, async () => {
   await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })
 })
 
-async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
+async function defineVm(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
   const spec = specOf(bench, host, changes)
   await engine.ensureVm(spec, wanted('off'), call())
   return spec

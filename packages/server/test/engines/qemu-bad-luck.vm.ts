@@ -34,7 +34,7 @@ test(
   'the qemu engine uses port 2222 for SSH if 22 is taken, and reports it if both are',
   WITHIN,
   async () => {
-    const spec = await defined()
+    const spec = await defineVm()
     const blockers = [await occupy(22)]
     await engine.ensureVm(spec, wanted('on'), call())
     expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
@@ -55,8 +55,8 @@ test(
   'the qemu engine reports a guest that never responds, with the last lines of its console',
   WITHIN,
   async () => {
-    const impatient = await opened({ bootTimeoutS: 4 })
-    const spec = await defined({ image: hung })
+    const impatient = await openEngine({ bootTimeoutS: 4 })
+    const spec = await defineVm({ image: hung })
     await impatient.ensureVm(spec, wanted('on'), call())
     for (;;) {
       const status = await impatient.inspectVm(spec, signal)
@@ -75,11 +75,11 @@ test(
   'the qemu engine gives up on a QEMU that does not respond, and can still power it off',
   WITHIN,
   async () => {
-    const spec = await defined()
+    const spec = await defineVm()
     await engine.ensureVm(spec, wanted('on'), call())
     const qemu = (await bench.processes()).find(({ commandLine }) => commandLine.startsWith('qemu-system'))!
     process.kill(qemu.pid, 'SIGSTOP')
-    const impatient = await opened({ qmpTimeoutMs: 1_000 })
+    const impatient = await openEngine({ qmpTimeoutMs: 1_000 })
     await expect(impatient.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'unavailable' })
     await engine.powerVm(spec, 'off', call(3))
     expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
@@ -88,8 +88,8 @@ test(
 )
 
 /** Returns a guest that powered off, but whose keeper has not recorded the end of QEMU yet. */
-async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
-  const spec = await defined({ image: hung })
+async function powerOffUnrecorded(): Promise<{ spec: VmSpec; keeper: number }> {
+  const spec = await defineVm({ image: hung })
   await engine.ensureVm(spec, wanted('on'), call())
   const pidOf = async (program: string) =>
     (await bench.processes()).find(
@@ -107,7 +107,7 @@ test(
   'a qemu guest is off if another process deletes its run record during an inspection',
   WITHIN,
   async () => {
-    const { spec, keeper } = await poweredOffUnnoted()
+    const { spec, keeper } = await powerOffUnrecorded()
     // A closed engine does not check its VMs, so only another engine that reads the VM's files can notice.
     const other = await bench.open({ location: 'local-b' })
     let otherHost = ''
@@ -120,24 +120,23 @@ test(
     const keeperFile = join(aside, 'keeper.pid')
     await rm(keeperFile)
     execFileSync('mkfifo', [keeperFile])
-    const look = other.inspectVm({ ...spec, host: otherHost }, signal)
-    // The inspection has read the run record and waits for the keeper's note. This opens when the inspection reads the
-    // keeper's pid.
+    const inspection = other.inspectVm({ ...spec, host: otherHost }, signal)
+    // The inspection has read the run record. The file can be opened when the inspection waits for the keeper's pid.
     const keeperPid = await open(keeperFile, 'w')
-    // The other process has read that note and deleted the records.
+    // Acts like another process that has read the end of QEMU and deleted the records.
     await rm(join(aside, 'run.json'))
     process.kill(keeper, 'SIGKILL')
     await rm(keeperFile)
     await keeperPid.writeFile(String(keeper))
     await keeperPid.close()
-    expect(await look).toMatchObject({ power: 'off' })
+    expect(await inspection).toMatchObject({ power: 'off' })
     await rename(aside, folder)
     await engine.removeVm(spec, call(2))
   },
 )
 
 test('a qemu guest that powered itself off is off, even if its keeper records it late', WITHIN, async () => {
-  const { spec, keeper } = await poweredOffUnnoted()
+  const { spec, keeper } = await powerOffUnrecorded()
   setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
   for (;;) {
     const status = await engine.inspectVm(spec, signal)
@@ -149,12 +148,12 @@ test('a qemu guest that powered itself off is off, even if its keeper records it
 })
 
 test('the qemu engine powers off a guest that does not shut down in time', WITHIN, async () => {
-  const spec = await defined({ image: hung })
+  const spec = await defineVm({ image: hung })
   await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
   // An engine with a shorter limit ends the shutdown at its next check.
-  await opened({ shutdownLimitMs: 1 })
+  await openEngine({ shutdownLimitMs: 1 })
   while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
   await engine.removeVm(spec, call(3))
 })
@@ -188,14 +187,14 @@ test('the qemu engine serves no volume to a QEMU that did not start', {
   await engine.removeDisk(volume, call(2))
 })
 
-/** Opens a second server in addition to the first, with its own limits, until the test ends. */
-async function opened(options: Parameters<QemuBench['open']>[0]) {
+/** Opens a second engine with its own limits, which is closed when the test ends. */
+async function openEngine(options: Parameters<QemuBench['open']>[0]) {
   const other = await bench.open(options)
   onTestFinished(() => other.close())
   return other
 }
 
-async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
+async function defineVm(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
   const spec = specOf(bench, host, changes)
   await engine.ensureVm(spec, wanted('off'), call())
   return spec

@@ -194,7 +194,7 @@ const changeAgent = (change: string, condition: string) => {
   const changing = `old=$(pidof agent); ${change} /etc/slipway/agent; sync; kill $old`
   return inSecond(`${changing}; until ${condition}; do sleep 0.1; done`)
 }
-/** Init has started the agent again, and the agent has opened its port. */
+/** The shell condition that init has started the agent again, and that the agent has opened its port. */
 const isRestarted = `new=$(pidof agent) && [ "$new" != "$old" ] && [ -e /proc/$new/fd/3 ]`
 
 test('a guest that freezes after its copy gave up waiting is thawed', WITHIN, async () => {

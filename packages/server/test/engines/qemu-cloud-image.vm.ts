@@ -45,7 +45,7 @@ test('the gpu image boots with UEFI, takes key, name and scripts from the seed, 
   const { sshDestination } = await until('running')
   const hostKey = spec.sshHostKey!.publicKey
   const inGuest = (command: string) => bench.ssh(sshDestination, command, { hostKey })
-  // Its SSH server may respond before cloud-init has written the key.
+  // The SSH server of the guest may respond before cloud-init has written the key.
   await attempt(() => inGuest('true'))
   expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
   expect(await inGuest('hostname')).toBe('cloud-guest')

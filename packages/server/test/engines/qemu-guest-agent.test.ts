@@ -15,7 +15,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A guest whose agent does this with each line that it gets. */
+/** Starts a stand-in for a guest agent, which calls `answer` with each line that it receives. */
 async function guest(answer: (line: string, socket: Socket) => void): Promise<string> {
   const path = join(folder, 'agent.sock')
   server = createServer((socket) => {

@@ -370,7 +370,7 @@ async function publicSshPort(): Promise<number> {
   return Number((await destination()).split(':')[1] ?? 22)
 }
 
-/** A connection that has received the guest's greeting. */
+/** Opens a connection to the guest, and waits for the greeting of its SSH server. */
 async function openSsh(knownPort?: number): Promise<Socket> {
   const port = knownPort ?? (await publicSshPort())
   const socket = connect({ host: bench.publicAddress, port })

@@ -46,7 +46,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('a guest that pauses for a moment is sent little data twice', async () => {
+test('little data is sent again to a guest that pauses for a moment', async () => {
   link.connect(7_000).end(Buffer.alloc(sentBytes))
   await eventually(() => receivedBytes > sentBytes / 10)
   guestCard.pause()
@@ -57,7 +57,7 @@ test('a guest that pauses for a moment is sent little data twice', async () => {
   expect(link.traffic.sentBytes).toBeLessThan(sentBytes * 1.4)
 })
 
-/** A guest whose ports accept every connection and read to its end. */
+/** Acts as a guest whose ports accept every connection and read it to its end. */
 function answerAsGuest(card: Socket): void {
   const open = new Map<number, TcpConnection>()
   let pending = Buffer.alloc(0)
@@ -94,7 +94,7 @@ function answerAsGuest(card: Socket): void {
       header.writeUInt32BE(reply.length)
       card.write(Buffer.concat([header, reply]))
     }
-    const connection = TcpConnection.accepting(segment, send, () => {})
+    const connection = TcpConnection.fromGuest(segment, send, () => {})
     open.set(segment.destinationPort, connection)
     connection.on('data', (data: Buffer) => {
       receivedBytes += data.length

@@ -10,8 +10,8 @@ import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
 /**
- * Far below what an emulated guest reaches. A slow machine only makes transfers slower, so the tests check
- * minimum times.
+ * These limits are far below what an emulated guest reaches. A slow machine only makes transfers slower, so the
+ * tests check minimum times.
  */
 const networkBytesPerS = 1_000_000
 const diskBytesPerS = 4_000_000
@@ -61,10 +61,10 @@ test('a qemu guest receives no faster than the limit of its network', WITHIN, as
   await inGuest(`nc -l -p 7000 -e /root/sink </dev/null >/dev/null 2>&1 & ${untilListening(7000)}`)
   const socket = connect(7000, vm.network.publicAddress)
   await once(socket, 'connect')
-  const begun = performance.now()
+  const startedAt = performance.now()
   socket.write(Buffer.alloc(sentBytes))
   const [reply] = await once(socket, 'data')
-  const seconds = (performance.now() - begun) / 1000
+  const seconds = (performance.now() - startedAt) / 1000
   socket.destroy()
   expect(String(reply).trim()).toBe(String(sentBytes))
   console.log(`received ${(sentBytes / seconds / 1e6).toFixed(1)} MB/s of ${networkBytesPerS / 1e6}`)
@@ -76,13 +76,13 @@ test('a qemu guest sends no faster than the limit of its network', WITHIN, async
     `head -c ${sentBytes} /dev/zero >/root/data; nc -l -p 7001 </root/data >/dev/null 2>&1 & ${untilListening(7001)}`,
   )
   const socket = connect(7001, vm.network.publicAddress)
-  const begun = performance.now()
+  const startedAt = performance.now()
   let bytes = 0
   for await (const chunk of socket) {
     bytes += chunk.length
     if (bytes === sentBytes) break
   }
-  const seconds = (performance.now() - begun) / 1000
+  const seconds = (performance.now() - startedAt) / 1000
   expect(bytes).toBe(sentBytes)
   console.log(`sent ${(sentBytes / seconds / 1e6).toFixed(1)} MB/s of ${networkBytesPerS / 1e6}`)
   expect(seconds).toBeGreaterThan(expectedS)
@@ -97,8 +97,8 @@ test('a disk of a qemu guest is written and read no faster than its limit', WITH
     const output = await inGuest(
       `echo 3 >/proc/sys/vm/drop_caches; ${clock}; ${command} 2>/dev/null; ${clock}`,
     )
-    const [begun, ended] = output.split('\n').map(Number)
-    return ended! - begun!
+    const [startedAt, ended] = output.split('\n').map(Number)
+    return ended! - startedAt!
   }
   const leastS = ((mebibytes * 1024 * 1024) / diskBytesPerS) * 0.8
   const writing = await timed(`dd if=/dev/zero of=/dev/${device} bs=1M count=${mebibytes} conv=fsync`)

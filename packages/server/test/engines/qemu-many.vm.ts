@@ -7,7 +7,7 @@ const COUNT = 20
 const signal = AbortSignal.timeout(3_000_000)
 const call = (generation: number) => ({ generation, signal })
 
-/** Slow, and therefore separate from the ordinary tests. */
+/** This test is slow, and therefore separate from the ordinary tests. */
 
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }

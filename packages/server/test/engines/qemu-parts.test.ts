@@ -171,7 +171,7 @@ describe('a QMP connection', () => {
     await expect(session).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
   })
 
-  /** A QEMU replacement in its own thread, which responds while this thread is blocked. */
+  /** The program of a QEMU stand-in in its own thread, which responds while this thread is blocked. */
   const answeringThread = `
     const { workerData: { path, answers }, parentPort } = require('node:worker_threads')
     const note = () => {

@@ -32,14 +32,14 @@ test(
     server = await service.start({ bootTimeoutS: 4 })
     const { source } = await hungImage(bench)
     await query(service.database.url, 'UPDATE images SET source = $1', [source])
-    const begun = await service.begin('POST', '/vms', service.vmBody('hung'))
-    const { state, result } = await service.ended(begun)
+    const accepted = await service.begin('POST', '/vms', service.vmBody('hung'))
+    const { state, result } = await service.ended(accepted)
     expect(state).toBe('FAILED')
     expect(result).toMatchObject({ code: 'boot_failed' })
     expect((result as { message: string }).message).toMatch(
       /SSH did not respond within 4 s.*last lines of the serial console/s,
     )
-    expect((await service.request('GET', `/vms/${begun.operation.metadata.id}`)).status).toBe(404)
+    expect((await service.request('GET', `/vms/${accepted.operation.metadata.id}`)).status).toBe(404)
     expect(await qemuPids()).toEqual([])
     expect(await server.end('SIGTERM')).toBe(0)
   },
@@ -128,7 +128,7 @@ test(
   },
 )
 
-/** Uses the system's scp, as `vm scp` does: to the guest and back, one file and a folder. */
+/** Copies a file and a folder to the guest and back with the system's scp, as `vm scp` does. */
 async function copyFiles(): Promise<void> {
   const text = 'learning rate 0.001\n'
   const folder = join(bench.dataDir, 'sent')
@@ -157,7 +157,7 @@ async function qemuPids(): Promise<number[]> {
   return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
 }
 
-/** Moves the VM to other declared GPUs: the guest proves the same host key at the same address, with the same disks. */
+/** Moves the VM to other declared GPUs, and checks that its host key, address and disks are the same. */
 async function replaceGpus(vmId: string, hostKey: string): Promise<void> {
   const gpus = () => query(service.database.url, 'SELECT id FROM gpus WHERE vm_id = $1', [vmId])
   const [vm, before] = [await service.vm(vmId), await gpus()]
@@ -188,7 +188,7 @@ async function logInOnConsole(vmId: string): Promise<void> {
   expect(content).toContain('42-response')
 }
 
-/** The load of the fake GPU is shown by the API and the scrape after the next sample. */
+/** Checks that the API and the scrape show the load of the fake GPU after the next sample. */
 async function readGpuMetrics(vmId: string, destination: string): Promise<void> {
   await bench.ssh(destination, 'until [ -x /usr/bin/nvidia-smi ]; do sleep 1; done')
   await bench.ssh(destination, reportNow)

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type TcpSegment, tcpFlags } from '../../src/engines/qemu/forwarder/packets.ts'
 import { type Outgoing, TcpConnection } from '../../src/engines/qemu/forwarder/tcp.ts'
 
-/** Streams advance with ticks of the event loop, the timeouts of TCP with the clock of the test. */
+/** Streams advance with turns of the event loop, and the timeouts of TCP with the clock of the test. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
 })
@@ -27,11 +27,11 @@ async function wire(isLost: () => boolean = () => false) {
     void setImmediate(() => {
       if (isLost()) return
       const arrived = arriving(segment)
-      if (!guest && arrived.flags & tcpFlags.syn) guest = TcpConnection.accepting(arrived, toHost, () => {})
+      if (!guest && arrived.flags & tcpFlags.syn) guest = TcpConnection.fromGuest(arrived, toHost, () => {})
       else guest?.receive(arrived)
       guest?.flush()
     })
-  const host = TcpConnection.connecting(toGuest, () => {})
+  const host = TcpConnection.toGuest(toGuest, () => {})
   let isOpen = false
   host.once('connect', () => {
     isOpen = true
@@ -99,7 +99,7 @@ test('a TCP connection that one end destroys is closed at the other end, too', a
 })
 
 test('a TCP connection to a guest that never responds is given up', async () => {
-  const host = TcpConnection.connecting(
+  const host = TcpConnection.toGuest(
     () => {},
     () => {},
   )

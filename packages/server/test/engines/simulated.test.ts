@@ -41,8 +41,8 @@ async function subjectAt(location: string): Promise<EngineUnderTest & { engine: 
 
 engineConformance('simulated', () => subjectAt('us-east1-a'))
 
-/** Returns the check that an engine with this fault fails; undefined if it passes all. */
-async function noticing(name: string): Promise<string | undefined> {
+/** Returns the first check that an engine with this mutation fails; undefined if it passes all. */
+async function firstFailedCheck(name: string): Promise<string | undefined> {
   const subject = await subjectAt(name)
   const mutation = mutations[name] ?? (() => ({}))
   const engine = mutant(
@@ -70,13 +70,13 @@ test('the conformance suite detects every faulty engine and passes the correct o
   // The number of parallel calls equals the number of connections.
   const runWaiting = async () => {
     for (let name = waiting.shift(); name; name = waiting.shift())
-      if (!(await noticing(name))) passed.push(name)
+      if (!(await firstFailedCheck(name))) passed.push(name)
   }
   await Promise.all(Array.from({ length: connections }, runWaiting))
   expect(passed).toEqual(['no fault'])
 })
 
-test('moving a VM to an unavailable host fails as unavailable, not as stale', async () => {
+test('moving a VM to an unavailable host fails with the error unavailable, not stale', async () => {
   const location = 'eu-north1-a'
   const subject = await subjectAt(location)
   const away = { name: 'host-2', model: 'A100 80GB SXM', gpuCount: 2 }

@@ -116,7 +116,7 @@ test('a TTL that is too short or too long is rejected, and so is on_expiry witho
 test('an expired VM is stopped once, even with concurrent reconcilers', async () => {
   const vm = await create({ ttl_seconds: 300 })
   const other = await service.another()
-  // The reconcilers of both processes find that it has expired.
+  // The reconcilers of both processes find that the VM has expired.
   await service.clock.advance('5 minutes')
   await Promise.all([service.server.reconciler.expiry(), other.reconciler.expiry()])
   await pass(0)

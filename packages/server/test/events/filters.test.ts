@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let trainId: string
-let begunOn: string
+let growingDiskId: string
 /** The times between the days on which something happened. */
 const [firstDay, secondDay, thirdDay] = [
   '2026-11-02T12:00:00Z',
@@ -26,7 +26,7 @@ beforeAll(async () => {
   expect((await ended(await createVm({ name: 'broken' }))).state).toBe('FAILED')
   // The clock is frozen, so the pause before the next attempt does not end.
   await service.simulator().addFault({ method: 'growDisk', kind: 'fail' })
-  begunOn = (await grow(await newDisk({ name: 'growing' }), '20GiB')).operation.metadata.id
+  growingDiskId = (await grow(await newDisk({ name: 'growing' }), '20GiB')).operation.metadata.id
 })
 afterAll(() => service?.close())
 
@@ -38,7 +38,7 @@ const daysOf = (events: { created_at: string }[]) => [
 ]
 const noon = (day: string) => `2026-11-${day}T11:59:59+00:00`
 
-test('start and end limit a list to a period, in both directions and over pages', async () => {
+test('start and end limit the list of events to a period, in both directions and over pages', async () => {
   const all = await listed({})
   expect(daysOf(all)).toEqual(['04', '03', '02'])
   const ofSecond = all.filter(({ created_at }) => created_at.startsWith('2026-11-03'))
@@ -63,7 +63,7 @@ test('an event that got its position after newer events is still found by its ti
   expect(found.map(({ resource_id }) => resource_id)).toEqual(['late'])
 })
 
-test('organizations and operators limit their events to a period, too', async () => {
+test('organizations and operators can also limit their events to a period', async () => {
   const token = await ownerToken(service)
   const { operator_key, organization_id } = service.credentials
   const params = { organization_id }
@@ -114,7 +114,7 @@ test('operation_state selects the events of operations that are in this state no
   ])
   expect(new Set(failed.map(({ data }) => data.operation_id)).size).toBe(1)
   const unfinished = await listed({ operation_state: 'IN_PROGRESS' })
-  expect(unfinished).toMatchObject([{ type: 'disk.resizing', resource_id: begunOn }])
+  expect(unfinished).toMatchObject([{ type: 'disk.resizing', resource_id: growingDiskId }])
   const succeeded = await listed({ operation_state: 'SUCCEEDED' })
   expect(succeeded.map(({ resource_id }) => resource_id)).toContain(trainId)
   expect(await listed({ operation_state: 'IN_PROGRESS', end: noon('04') })).toEqual([])

@@ -31,14 +31,14 @@ const ticket = async (body: unknown = { mode: 'write' }, options?: Parameters<ty
 }
 
 /** An open console and everything that it received. */
-interface Opened {
+interface OpenSession {
   socket: WebSocket
   output: () => string
   states: unknown[]
   closed: Promise<number>
 }
 
-function open(url: string, headers: Record<string, string> = {}): Promise<Opened> {
+function open(url: string, headers: Record<string, string> = {}): Promise<OpenSession> {
   const socket = new WebSocket(url, protocol, { headers })
   let output = ''
   const states: unknown[] = []
@@ -53,20 +53,20 @@ function open(url: string, headers: Record<string, string> = {}): Promise<Opened
   })
 }
 
-/** The status of the response to a handshake that is refused. */
+/** Returns the status of the response to a handshake that is refused. */
 const refusal = (url: string, headers?: Record<string, string>) =>
   open(url, headers).then(
     () => 101,
     (error: Error) => Number(/\d{3}/.exec(error.message)?.[0]),
   )
-const opened = async (body?: unknown, options?: Parameters<typeof ask>[1]) =>
+const attach = async (body?: unknown, options?: Parameters<typeof ask>[1]) =>
   open((await ticket(body, options)).url)
-const leave = async ({ socket, closed }: Opened) => {
+const leave = async ({ socket, closed }: OpenSession) => {
   socket.close()
   await closed
 }
 
-test('a session shows the log so far, sends input and receives what the guest prints', async () => {
+test('a console session shows the log so far, sends input and receives what the guest prints', async () => {
   const { url, session_id } = await ticket()
   const session = await open(url)
   await eventually(() => session.output().includes('guest login: '))
@@ -88,7 +88,7 @@ test('a session shows the log so far, sends input and receives what the guest pr
   expect(JSON.stringify(events)).not.toContain('hello')
 })
 
-test('a ticket works once and for 30 seconds, and only its digest is stored and logged', async () => {
+test('a console ticket works once and for 30 seconds, and only its digest is stored and logged', async () => {
   const { url } = await ticket({ mode: 'read' })
   const secret = url.split('/').at(-1)!
   expect(secret).toMatch(/^slpt_[\w-]{43}$/)
@@ -116,8 +116,8 @@ test('pages of other sites and requests without the protocol are refused, and do
   expect(status).toBe(200)
 })
 
-test('one session writes, others read, and force takes over', async () => {
-  const [writer, reader] = [await opened(), await opened({ mode: 'read' })]
+test('one console session writes, others read, and force takes over', async () => {
+  const [writer, reader] = [await attach(), await attach({ mode: 'read' })]
   const second = await ask({ mode: 'write' })
   expect(second).toMatchObject({ status: 409, body: { code: 'conflict' } })
   expect(second.body).toMatchObject({ message: expect.stringContaining('is writing to this console') })
@@ -136,7 +136,7 @@ test('one session writes, others read, and force takes over', async () => {
   reader.socket.send(Buffer.from('third\r'))
   expect(await reader.closed).toBe(1008)
   await leave(last)
-  const again = await opened()
+  const again = await attach()
   await leave(again)
   expect(again.output()).not.toContain('third')
 })
@@ -148,7 +148,7 @@ test('the first of two write tickets that is opened gets the console', async () 
   await leave(session)
 })
 
-test('the lease of a process that died expires', async () => {
+test('the console lease of a process that died expires', async () => {
   await service.sql(
     `INSERT INTO console_sessions (vm_id, session_id, holder, lease_until)
      VALUES ($1, gen_random_uuid(), 'ada@example.com', slipway_now() + interval '10 seconds')`,
@@ -158,7 +158,7 @@ test('the lease of a process that died expires', async () => {
   expect(refused).toMatchObject({ status: 409 })
   expect(JSON.stringify(refused.body)).toContain('ada@example.com')
   await service.clock.advance('11 seconds')
-  await leave(await opened())
+  await leave(await attach())
 })
 
 test('a viewer can read but not write, and a session with a revoked key is closed', async () => {
@@ -168,12 +168,12 @@ test('a viewer can read but not write, and a session with a revoked key is close
     status: 403,
     body: { code: 'permission_denied' },
   })
-  await leave(await opened({ mode: 'read' }, { token }))
+  await leave(await attach({ mode: 'read' }, { token }))
   const owner = await ownerToken(service)
   const key = await addKey(service, owner, service.credentials.project_id, 'write')
   const [reader, writer] = [
-    await opened({ mode: 'read' }, { token: key.secret }),
-    await opened({ mode: 'write' }, { token: key.secret }),
+    await attach({ mode: 'read' }, { token: key.secret }),
+    await attach({ mode: 'write' }, { token: key.secret }),
   ]
   const unused = await ticket({ mode: 'read' }, { token: key.secret })
   await service.ok('accessKeyDelete', { token: owner, params: { key_id: key.id } })
@@ -181,14 +181,14 @@ test('a viewer can read but not write, and a session with a revoked key is close
   expect(await refusal(unused.url)).toBe(401)
 })
 
-test('a session ends when its VM is stopped or deleted', async () => {
+test('a console session ends when its VM is stopped or deleted', async () => {
   const vm = await resources.newVm()
-  const session = await opened({ mode: 'read' }, { vm })
+  const session = await attach({ mode: 'read' }, { vm })
   await resources.succeeded(await resources.act(vm, { action: 'STOP' }))
   expect(await session.closed).toBe(4010)
   expect(await ask({ mode: 'read' }, { vm })).toMatchObject({ status: 409, body: { code: 'conflict' } })
   await resources.succeeded(await resources.act(vm, { action: 'START' }))
-  const next = await opened({ mode: 'write' }, { vm })
+  const next = await attach({ mode: 'write' }, { vm })
   await resources.succeeded(await resources.removeVm(vm))
   expect(await next.closed).toBe(4004)
   expect((await ask({ mode: 'read' }, { vm })).status).toBe(404)
@@ -213,13 +213,13 @@ test('a client that stops reading is disconnected, and the log and other readers
   const engine = service.simulator()
   const read = engine.serialLog
   let written = 0
-  // A guest that writes without end: 64 KiB with every read.
+  // Simulates a guest that writes without end: 64 KiB with every read.
   engine.serialLog = async (_ref, offset = 0) => {
     written = Math.max(written, offset + 65_536)
     return { content: 'x'.repeat(65_536), nextOffset: offset + 65_536 }
   }
   try {
-    const [slow, good] = [await opened({ mode: 'read' }, { vm }), await opened({ mode: 'read' }, { vm })]
+    const [slow, good] = [await attach({ mode: 'read' }, { vm }), await attach({ mode: 'read' }, { vm })]
     slow.socket.pause()
     const [ended] = await eventually(async () => {
       const found = await service.sql<{ data: { output_bytes: number } }>(
@@ -239,8 +239,8 @@ test('a client that stops reading is disconnected, and the log and other readers
   }
 })
 
-test('sessions end when the server stops', async () => {
-  const session = await opened({ mode: 'read' })
+test('console sessions end when the server stops', async () => {
+  const session = await attach({ mode: 'read' })
   await service.restart()
   expect(await session.closed).toBe(1001)
 })

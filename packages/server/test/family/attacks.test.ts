@@ -5,7 +5,7 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { familyClient, goTime, pythonTime, type SigningKey } from './client.ts'
 
-/** Signing keys, and requests that must not work. */
+/** Tests signing keys, and requests that must be refused. */
 
 let service: TestService
 let owner: string
@@ -40,17 +40,17 @@ const vmBody = (more: object = {}) => ({
 const refusal = { status: 401, body: { code: 'unauthenticated', error_id: expect.any(String) } }
 
 test('a signing key is listed with its kind and id; its secret is shown once, stored encrypted and never logged', async () => {
-  const made = await newKey('read')
-  expect(made).toMatchObject({ kind: 'signing', prefix: expect.stringMatching(/^slp_\w{8}$/) })
-  expect(Buffer.from(made.secret, 'base64url')).toHaveLength(32)
-  expect((await familyClient(service, made)('GET', '/v1/locations')).status).toBe(200)
+  const created = await newKey('read')
+  expect(created).toMatchObject({ kind: 'signing', prefix: expect.stringMatching(/^slp_\w{8}$/) })
+  expect(Buffer.from(created.secret, 'base64url')).toHaveLength(32)
+  expect((await familyClient(service, created)('GET', '/v1/locations')).status).toBe(200)
   const { items } = await service.ok('accessKeyList')
-  expect(items.find(({ id }) => id === made.id)).toMatchObject({ kind: 'signing', role: 'read' })
+  expect(items.find(({ id }) => id === created.id)).toMatchObject({ kind: 'signing', role: 'read' })
   expect(items.some(({ kind }) => kind === 'bearer')).toBe(true)
   const rows = JSON.stringify(await service.sql('SELECT * FROM access_keys, events, events_pending'))
   const seen = [JSON.stringify(items), service.logLines.join(''), rows].join('')
-  expect(seen).not.toContain(made.secret)
-  expect(seen).not.toContain(Buffer.from(made.secret, 'base64url').toString('hex'))
+  expect(seen).not.toContain(created.secret)
+  expect(seen).not.toContain(Buffer.from(created.secret, 'base64url').toString('hex'))
   expect(seen).not.toMatch(/slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}/)
 })
 
@@ -273,7 +273,7 @@ test('reads of one VM or one rule are never rate-limited, but other requests are
   expect((await send('GET', path)).status).toBe(200)
 })
 
-test('without the setting, the API does not exist and signing keys cannot be created', async () => {
+test('without the setting family_api, the compatible API does not exist and signing keys cannot be created', async () => {
   const other = await service.another((config) => {
     config.server.familyApi = false
   })

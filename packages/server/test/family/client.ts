@@ -23,7 +23,7 @@ interface SignedOptions {
   headers?: Record<string, string>
 }
 
-/** The forms of clients in Go and in Python. */
+/** The time formats of clients in Go and in Python. */
 export const goTime = (at = Date.now()) => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z')
 export const pythonTime = (at = Date.now()) => goTime(at).replace('Z', '+00:00')
 
@@ -36,7 +36,7 @@ export function signatureOf(
 }
 
 let count = 0
-/** Equal requests with equal signatures are one request, so each one here gets its own time. */
+/** Equal requests with equal signatures count as one request, so each call returns a different time. */
 const ownTime = () => new Date().toISOString().replace('Z', `${String(++count % 1_000).padStart(3, '0')}Z`)
 
 /** Signs and sends requests as the public clients of this family of APIs do. */

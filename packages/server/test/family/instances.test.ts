@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { FamilyResponse } from './client.ts'
 import { instances, interfaces, location, startFamily, vmBody } from './service.ts'
 
-/** Static addresses, copies, templates and groups in the compatible API, and what it refuses. */
+/** Tests static addresses, copies, templates and groups in the compatible API, and the requests that it refuses. */
 
 type Family = Awaited<ReturnType<typeof startFamily>>
 let family: Family

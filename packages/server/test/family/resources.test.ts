@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { familyClient } from './client.ts'
 import { instances, interfaces, location, startFamily, vmBody } from './service.ts'
 
-/** The requests that public clients of this family of APIs send, and the values that they need in the responses. */
+/** Tests the requests of public clients of this family of APIs, and the values that they need in the responses. */
 
 type Family = Awaited<ReturnType<typeof startFamily>>
 let family: Family
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-test('both versions have the same routes', async () => {
+test('both versions of the compatible API have the same routes', async () => {
   for (const version of ['/v1', '/v1alpha5'])
     expect((await ok('GET', `${version}/locations`)).items).toContain(location)
 })

@@ -26,7 +26,7 @@ export const vmBody = (more: object = {}) => ({
   ...more,
 })
 
-/** A service with the compatible API, and an owner of the demo's organization who signs requests. */
+/** Starts a service with the compatible API, and returns a client of the demo's owner, who signs requests. */
 export async function startFamily() {
   const service = await startService((config) => {
     config.server.familyApi = true

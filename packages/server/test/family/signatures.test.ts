@@ -43,7 +43,7 @@ test('a time is current within five minutes, in the forms of both kinds of clien
     expect(isCurrent(timestamp, now), timestamp).toBe(false)
 })
 
-test('other forms of the header are not signatures', () => {
+test('a header in any other format is not a signature', () => {
   const headers = (authorization: string) => ({ authorization, 'x-crusoe-timestamp': '2026-11-17T09:23:30Z' })
   const signature = 'tLzEa1RgGfVQSEfOVs6NK-Qxit337-xjGwNeYey1eYc'
   for (const authorization of [

@@ -28,12 +28,12 @@ beforeAll(async () => {
   const stranger = await tokenOfNew(service.database, { memberOf: { [elsewhere]: 'owner' } })
   const theirs = await addProject(service, stranger, elsewhere, 'theirs')
   await setPayment(service.database, elsewhere, 'active')
-  const begun = await service.ok('vmCreate', {
+  const accepted = await service.ok('vmCreate', {
     params: { project_id: theirs },
     token: stranger,
     body: vmBody({ name: 'train-of-others' }),
   })
-  strangersVm = begun.operation.metadata.id
+  strangersVm = accepted.operation.metadata.id
   expect(project_id).not.toBe(theirs)
 })
 afterAll(() => service.close())
@@ -79,8 +79,8 @@ test('a search finds resources by id, by id prefix and by address', async () => 
 test('a search finds groups, templates, snapshots, images and reserved addresses', async () => {
   const resources = resourcesOf(service)
   const { name: _, ...vm } = vmBody()
-  const ended = (begun: { operation: { operation_id: string } }) =>
-    service.ended(begun.operation.operation_id)
+  const ended = (accepted: { operation: { operation_id: string } }) =>
+    service.ended(accepted.operation.operation_id)
   await ended(
     await service.ok('instanceGroupCreate', { body: { name: 'harbour-group', desired_count: 1, vm } }),
   )
@@ -111,9 +111,9 @@ test('a search finds groups, templates, snapshots, images and reserved addresses
 test('operators find snapshots, images and reserved addresses of all tenants by name, id and address', async () => {
   const resources = resourcesOf(service)
   const disk_id = await resources.newDisk({ name: 'quay-data' })
-  const created = async (begun: { operation: { operation_id: string; metadata: { id: string } } }) => {
-    await service.ended(begun.operation.operation_id)
-    return begun.operation.metadata.id
+  const created = async (accepted: { operation: { operation_id: string; metadata: { id: string } } }) => {
+    await service.ended(accepted.operation.operation_id)
+    return accepted.operation.metadata.id
   }
   const snapshot = await created(
     await service.ok('snapshotCreate', { body: { name: 'quay-snapshot', disk_id } }),

@@ -103,10 +103,10 @@ test('a VM that is read repeatedly shows its current state, exact to the millise
     ['a minute', () => service.clock.freeze('2026-11-10T01:01:00.017Z')],
     ['an hour back', () => service.clock.freeze('2026-11-10T00:01:00.013Z')],
     ['a disk', async () => succeeded(await attach(vm_id, disk))],
-    ['no disk', async () => succeeded(await detach(vm_id, disk))],
-    ['off', () => change('STOP')],
+    ['a detached disk', async () => succeeded(await detach(vm_id, disk))],
+    ['a stop', () => change('STOP')],
     ['a day', () => service.clock.freeze('2026-11-11T00:00:00.999Z')],
-    ['on', () => change('START')],
+    ['a start', () => change('START')],
     ['a second', () => service.clock.freeze('2026-11-11T00:00:01.998Z')],
     [
       'a future price',
@@ -114,9 +114,9 @@ test('a VM that is read repeatedly shows its current state, exact to the millise
         service.sql(`INSERT INTO prices (product_name, valid_from, unit, usd)
                      VALUES ('a100.1x', '2026-11-11T00:01:00Z', 'vm_hour', 9)`),
     ],
-    ['it came', () => service.clock.freeze('2026-11-11T00:02:00.5Z')],
-    ['before its meter', () => service.clock.freeze('2026-11-10T23:00:00Z')],
-    ['still before', () => service.clock.freeze('2026-11-10T23:30:00Z')],
+    ['after the future price', () => service.clock.freeze('2026-11-11T00:02:00.5Z')],
+    ['before the current meter', () => service.clock.freeze('2026-11-10T23:00:00Z')],
+    ['still before the current meter', () => service.clock.freeze('2026-11-10T23:30:00Z')],
   ]
   for (const [name, step] of steps) {
     await step()
@@ -124,7 +124,7 @@ test('a VM that is read repeatedly shows its current state, exact to the millise
     expect(await read(), name).toEqual(listed)
     expect(await read(), `${name}, again`).toEqual(listed)
   }
-  // The VM's own project finds it; another project of the same owner does not.
+  // The VM is found in its own project, but not in another project of the same owner.
   const token = await ownerToken(service)
   const project_id = await addProject(service, token, service.credentials.organization_id, 'another')
   await service.ok('vmGet', { token, params: { vm_id } })

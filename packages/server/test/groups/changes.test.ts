@@ -55,7 +55,7 @@ test('if two groups of five request the same eight hosts at the same time, exact
     const responses = await Promise.all([1, 2].map(() => fleet.create(groupBody(5, {}, { type: 'a100.8x' }))))
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 409])
     expect(responses.find(({ status }) => status === 409)!.body).toMatchObject({ fits: 3 })
-    for (const { id } of (await fleet.service.ok('instanceGroupList')).items) await fleet.removed(id)
+    for (const { id } of (await fleet.service.ok('instanceGroupList')).items) await fleet.removeGroup(id)
     await settle(fleet.service)
   }
 })
@@ -73,7 +73,7 @@ test('spread puts each member on a separate host or refuses the group; pack uses
     (await fleet.service.sql('SELECT DISTINCT host_id FROM vms WHERE group_id = $1', [id])).length
   const spread = await fleet.newGroup(hostCount - 1, { placement_policy: 'spread' })
   expect(await hostsOf(spread.id)).toBe(hostCount - 1)
-  expect(await hostsOf((await fleet.changed(spread.id, { desired_count: hostCount })).id)).toBe(hostCount)
+  expect(await hostsOf((await fleet.changeGroup(spread.id, { desired_count: hostCount })).id)).toBe(hostCount)
   const packed = await fleet.newGroup(8, { placement_policy: 'pack' }, { type: 'a100.2x' })
   expect(await hostsOf(packed.id)).toBe(3)
 })
@@ -87,15 +87,18 @@ test('a group grows by all new members or none, from the lowest free number; it 
   await fleet.service.ended(removal.operation.operation_id)
   expect(await fleet.get(group.id)).toMatchObject({ state: 'HEALTHY', desired_count: 3 })
   await settle(fleet.service)
-  const grown = await fleet.changed(group.id, { desired_count: 5 })
+  const grown = await fleet.changeGroup(group.id, { desired_count: 5 })
   expect(grown.members.map(({ name }) => name)).toEqual(
     [1, 2, 3, 4, 5].map((number) => `${group.name}-${number}`),
   )
   expect(grown).toMatchObject({ state: 'HEALTHY', desired_count: 5, running_instance_count: 5 })
   expect(grown.generation).toBeGreaterThan(group.generation)
-  const shrunk = await fleet.changed(group.id, { desired_count: 2 })
+  const shrunk = await fleet.changeGroup(group.id, { desired_count: 2 })
   expect(shrunk.members.map(({ name }) => name)).toEqual([1, 2].map((number) => `${group.name}-${number}`))
-  expect(await fleet.changed(group.id, { desired_count: 0 })).toMatchObject({ state: 'HEALTHY', members: [] })
+  expect(await fleet.changeGroup(group.id, { desired_count: 0 })).toMatchObject({
+    state: 'HEALTHY',
+    members: [],
+  })
 })
 
 test('a group stops and starts as a whole: all members start, or none', async () => {
@@ -114,7 +117,7 @@ test('a group stops and starts as a whole: all members start, or none', async ()
   const refused = await fleet.service.call('instanceGroupStart', { params })
   expect(refused).toMatchObject({ status: 409, body: { code: 'out_of_stock', fits: 4 } })
   expect(await fleet.store()).toEqual(before)
-  await fleet.removed(other.id)
+  await fleet.removeGroup(other.id)
   await settle(fleet.service)
   const start = await fleet.service.ok('instanceGroupStart', { params })
   expect(await fleet.service.ended(start.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
@@ -128,7 +131,7 @@ test('a group is protected from deletion, and so is a group with a protected mem
     status: 409,
     body: { code: 'protected' },
   })
-  await fleet.changed(group.id, { deletion_protection: false, labels: { team: 'ml' } })
+  await fleet.changeGroup(group.id, { deletion_protection: false, labels: { team: 'ml' } })
   const vm = { params: { vm_id: group.instances[0]! } }
   await fleet.service.ok('vmUpdate', { ...vm, body: { deletion_protection: true } })
   expect(await fleet.service.call('instanceGroupDelete', { params })).toMatchObject({
@@ -149,14 +152,14 @@ test('new members come from the template of the group, which can be replaced', a
       body: { name: 'trainer', new_version: true, ...groupBody(1).vm, ...version },
     })
   const [first, second] = [await template({ labels: { v: '1' } }), await template({ labels: { v: '2' } })]
-  const { id, operation_id } = await fleet.begun({
+  const { id, operation_id } = await fleet.beginGroup({
     name: freshName('group'),
     desired_count: 1,
     template_id: first.id,
   })
   await fleet.service.ended(operation_id)
-  await fleet.changed(id, { template_id: second.id })
-  await fleet.changed(id, { desired_count: 2 })
+  await fleet.changeGroup(id, { template_id: second.id })
+  await fleet.changeGroup(id, { desired_count: 2 })
   const { items } = await fleet.service.ok('vmList')
   const found = items.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   expect(found.map((vm) => [vm.labels.v, vm.instance_template_id])).toEqual([
@@ -179,13 +182,13 @@ test('a project with a group is not empty, even if the group has no members', as
       const params = { project_id, operation_id: operation.operation_id }
       return (await fleet.service.ok('operationGet', { token, params })).state === 'SUCCEEDED'
     })
-  const begun = await fleet.service.ok('instanceGroupCreate', {
+  const accepted = await fleet.service.ok('instanceGroupCreate', {
     token,
     params: { project_id },
     body: groupBody(1),
   })
-  await ended(begun)
-  const params = { project_id, instance_group_id: begun.operation.metadata.id }
+  await ended(accepted)
+  const params = { project_id, instance_group_id: accepted.operation.metadata.id }
   await ended(await fleet.service.ok('instanceGroupUpdate', { token, params, body: { desired_count: 0 } }))
   const refused = await fleet.service.call('projectDelete', { token, params: { project_id } })
   expect(refused).toMatchObject({

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => fleet?.service.close())
 afterEach(() => fleet.clear())
 
-/** The names of the members that respond and wait for the others. */
+/** Returns the names of the members that respond and wait for the others. */
 const waiting = async (id: string) =>
   (
     await fleet.service.sql<{ name: string }>(
@@ -84,7 +84,7 @@ test('a member that does not boot is placed again once, on another host', async 
 test('if a member fails to boot twice, the whole group is removed with its error', async () => {
   const before = await fleet.store()
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
-  const { id, operation_id } = await fleet.begun(groupBody(3))
+  const { id, operation_id } = await fleet.beginGroup(groupBody(3))
   expect(await fleet.service.advanceUntilEnded(operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'engine_error' },
@@ -126,8 +126,8 @@ test('a group is unhealthy while a member has crashed', async () => {
 test('a deletion while members boot ends the creation, and can also delete the new disks', async () => {
   await fleet.service.clock.freeze()
   fleet.service.simulator().setBootMs([3_600_000, 3_600_000])
-  const { id, operation_id } = await fleet.begun(groupBody(2, {}, { new_disks: [{ size: '10GiB' }] }))
-  await fleet.removed(id)
+  const { id, operation_id } = await fleet.beginGroup(groupBody(2, {}, { new_disks: [{ size: '10GiB' }] }))
+  await fleet.removeGroup(id)
   expect(await fleet.service.ended(operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'cancelled' },
@@ -137,7 +137,7 @@ test('a deletion while members boot ends the creation, and can also delete the n
   await fleet.service.clock.thaw()
   const group = await fleet.newGroup(2, {}, { new_disks: [{ size: '10GiB' }] })
   expect((await fleet.service.ok('diskList')).items).toHaveLength(2)
-  await fleet.removed(group.id, { delete_disks: true })
+  await fleet.removeGroup(group.id, { delete_disks: true })
   expect((await fleet.service.ok('diskList')).items).toEqual([])
 })
 
@@ -198,7 +198,7 @@ test('each member receives the names, addresses and ranks of all members', async
 test('after three failures in a day, members are billed as soon as they respond', async () => {
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   for (let failure = 0; failure < 3; failure++) {
-    const { operation_id } = await fleet.begun(groupBody(1))
+    const { operation_id } = await fleet.beginGroup(groupBody(1))
     expect(await fleet.service.advanceUntilEnded(operation_id)).toMatchObject({ state: 'FAILED' })
   }
   await fleet.service.simulator().clearFaults()

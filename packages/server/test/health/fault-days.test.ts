@@ -18,7 +18,7 @@ test('GPU faults are counted by day and by model, host or XID, separately from a
   const vmId = operation.metadata.id
   expect(await count({})).toEqual([])
   for (const xid of [31, 48]) await service.levers.vms.xid(vmId, { xid })
-  // The next day in UTC.
+  // Moves the clock to the next day in UTC.
   await service.levers.clock.advance({ seconds: 7200 })
   await service.levers.vms.xid(vmId, { xid: 79, source: 'host' })
   const [host] = await service.sql<{ id: string; name: string; location: string; model: string }>(

@@ -107,7 +107,7 @@ test('a deletion during a replacement releases the GPUs that were held', async (
   expect([held, await used()]).toEqual([[], 0])
 })
 
-test('a VM with the policy is replaced as soon as a GPU is unhealthy', async () => {
+test('a VM with on_gpu_fault replace is replaced as soon as a GPU is unhealthy', async () => {
   const vm = await newVm('policy', { on_gpu_fault: 'replace' })
   const other = await newVm('none')
   const before = await gpusOf(vm.id)
@@ -135,7 +135,7 @@ test('a VM is replaced automatically at most twice a day', async () => {
   expect((await show(vm.id)).health.status).toBe('unhealthy')
 })
 
-test('without stock, the policy creates a capacity request that is first in its queue', async () => {
+test('without GPUs in stock, on_gpu_fault replace creates a capacity request that is first in its queue', async () => {
   const vm = await newVm('patient', { on_gpu_fault: 'replace' })
   await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   const waiting = await service.ok('capacityRequestCreate', {

@@ -93,20 +93,20 @@ const scopeOf = (route: Route) =>
 /**
  * Every request is invalid in a way that is checked last, so that an admitted caller gets 400 and nothing is changed.
  */
-const passes = 400
+const admittedStatus = 400
 
 function expectedStatus(route: Route, kind: Kind): number {
-  if (route.access === 'public') return passes
+  if (route.access === 'public') return admittedStatus
   if (Object.values(unknownCallers).includes(kind)) return 401
-  if (route.access === 'operator') return kind.isOperator ? passes : 403
+  if (route.access === 'operator') return kind.isOperator ? admittedStatus : 403
   if (route.access === 'user' && !kind.isUser) return 403
-  if (scopeOf(route) === 'none') return passes
+  if (scopeOf(route) === 'none') return admittedStatus
   const role = scopeOf(route) === 'project' ? (kind.role ?? kind.keyRole) : kind.role
   const isVisible = role !== undefined || (scopeOf(route) === 'organization' && kind.isKeyOfOrganization)
   if (!isVisible) return 404
-  if (route.access === 'visible') return passes
-  if (route.alsoWriteKeys && kind.isWriteKey) return passes
-  return role && roles.indexOf(role) >= roles.indexOf(route.access as Role) ? passes : 403
+  if (route.access === 'visible') return admittedStatus
+  if (route.alsoWriteKeys && kind.isWriteKey) return admittedStatus
+  return role && roles.indexOf(role) >= roles.indexOf(route.access as Role) ? admittedStatus : 403
 }
 
 async function probe(route: Route, token: string | null, scope: Record<string, string> = {}) {
@@ -133,7 +133,7 @@ test.each(routeIds)('%s admits exactly the callers that its access level allows'
     Object.fromEntries(allCallers.map(([name, kind]) => [name, expectedStatus(route, kind)])),
   )
   for (const { status, body, headers } of responses) {
-    if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })
+    if (status === admittedStatus) expect(body).toMatchObject({ code: 'invalid_argument' })
     if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
   }
 })
@@ -144,7 +144,7 @@ test.each(routeIds)('%s requires a payment method where the contract says so', a
     route.path.startsWith('/v0.1/projects/{project_id}/') && !/\/(access|ssh)-keys/.test(route.path)
   for (const [state, { owner, ...scope }] of Object.entries(unpaid)) {
     const isGated = state === 'never' ? isInProject : route.costsMoney === true
-    const expected = route.access === 'operator' ? 403 : isGated ? 402 : passes
+    const expected = route.access === 'operator' ? 403 : isGated ? 402 : admittedStatus
     const { status, body } = await probe(route, owner, scope)
     expect(status, state).toBe(expected)
     if (status === 402)

@@ -32,7 +32,7 @@ beforeAll(async () => {
   others = [callers.writeKey, callers.readKey, callers.stranger, operatorKey, callers.revoked, null]
 
   const created = await Promise.all([
-    // This prevents deletion of the project; no caller knows its id.
+    // This VM prevents the deletion of the project, because no caller knows its id.
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('diskCreate', { body: { name: 'fuzzed', size: '10GiB', location: 'us-east1-a' } }),
@@ -64,7 +64,8 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /**
- * Mostly callers that may call the route. Operators may see and change everything, so they get no ids of the bystander.
+ * Generates requests, mostly by callers that may call the route. Operators may see and change everything, so their
+ * requests contain no ids of the bystander.
  */
 const anyRequest = fc.constantFrom(...routeIds).chain((id) => {
   const route = routeOf(id)

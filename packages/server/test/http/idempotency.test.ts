@@ -128,11 +128,11 @@ test('an Idempotency-Key still replays after a restart', async () => {
 })
 
 test.each([
-  ['empty', ''],
+  ['without characters', ''],
   ['of 256 characters', 'x'.repeat(256)],
   ['with a space', 'a b'],
   ['with a character beyond ASCII', 'clé'],
-])('an Idempotency-Key that is %s is rejected', async (_name, key) => {
+])('an Idempotency-Key %s is rejected', async (_name, key) => {
   expect(await createProject(key)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
 })
 

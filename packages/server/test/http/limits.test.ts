@@ -75,7 +75,7 @@ async function listen(service: TestService) {
   onTestFinished(() => app.close())
   const { server } = app
   const patience = [server.headersTimeout, server.requestTimeout]
-  // The same limits, with shorter times.
+  // The test shortens the times of these limits.
   server.headersTimeout = 200
   server.requestTimeout = 400
   Object.assign(server, { connectionsCheckingInterval: 50 })
@@ -202,7 +202,7 @@ describe('around the API', () => {
     expect(await metrics(guarded, 'metrics-secret', proxied)).toBe(200)
   })
 
-  test('the service describes itself', async () => {
+  test('the OpenAPI document and the docs page are served without a credential', async () => {
     const { body } = await service.request('GET', '/openapi.json', { token: null })
     expect(body).toMatchObject({ openapi: expect.stringMatching(/^3\.1/), servers: [{ url: service.url }] })
     const page = await service.request('GET', '/docs', { token: null })

@@ -184,7 +184,7 @@ test('additional recipients get the same mail, and mail about the decision on a 
   expect(await service.ok('alertRecipientsSet', { token, body: { emails: [] } })).toEqual({ emails: [] })
 })
 
-test('a mail that is refused permanently is given up, and its invitation still works', async () => {
+test('a mail that the mail server refuses permanently is not sent again, and its invitation still works', async () => {
   refusal = 550
   const token = await ownerToken(service)
   const body = { email: someEmail('refused'), role: 'viewer' as const }

@@ -102,11 +102,13 @@ test('creating a project needs a name that is free in the organization, and an a
 test('50 identical concurrent requests create one project', async () => {
   const headers = { 'idempotency-key': uuid() }
   const responses = await Promise.all(Array.from({ length: 50 }, () => create('once', headers)))
-  const made = responses.filter(({ status }) => status === 200)
+  const created = responses.filter(({ status }) => status === 200)
   const others = responses.filter(({ status }) => status !== 200)
-  expect(made.length).toBeGreaterThan(0)
-  expect(made.filter((response) => response.headers.get('idempotency-replayed') !== 'true')).toHaveLength(1)
-  for (const response of made) expect(response.body).toEqual(made[0]?.body)
+  expect(created.length).toBeGreaterThan(0)
+  expect(created.filter((response) => response.headers.get('idempotency-replayed') !== 'true')).toHaveLength(
+    1,
+  )
+  for (const response of created) expect(response.body).toEqual(created[0]?.body)
   for (const { status, headers, body } of others)
     expect([status, body.code, headers.get('retry-after')]).toEqual([409, 'conflict', '1'])
   expect(await namesIn()).toEqual(['once'])
@@ -206,7 +208,7 @@ async function insertDisk(projectId: string) {
   )
 }
 
-/** A VM that was deleted while its host was unreachable. */
+/** Inserts a VM that was deleted while its host was unreachable. */
 async function insertHiddenVm(projectId: string) {
   await rows(
     `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image,

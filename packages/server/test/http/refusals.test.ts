@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Characters of regular expressions, which no message may contain. */
+/** Returns whether the text contains no characters of regular expressions, which no message may contain. */
 const isInWords = (text: string) => !/[\^$\\]|\(\?|\{\d/.test(text) && !text.includes('pattern')
 
 describe('a refusal', () => {

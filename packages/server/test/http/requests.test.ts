@@ -64,17 +64,17 @@ describe('ids in upper case', () => {
     expect(vm).toMatchObject({ id: vmId, project_id: service.credentials.project_id })
     const listed = await service.ok('vmList', { query: { ids: vmId.toUpperCase() } })
     expect(listed.items.map(({ id }) => id)).toEqual([vmId])
-    const begun = await service.ok('vmAttachDisks', {
+    const accepted = await service.ok('vmAttachDisks', {
       params: { vm_id: vmId.toUpperCase() },
       body: {
         attach_disks: [{ disk_id: diskId.toUpperCase(), attachment_type: 'data', mode: 'read-write' }],
       },
     })
-    expect(begun.operation.metadata).toMatchObject({
+    expect(accepted.operation.metadata).toMatchObject({
       id: vmId,
       request: { attach_disks: [{ disk_id: diskId }] },
     })
-    await resources.succeeded(begun)
+    await resources.succeeded(accepted)
     expect((await service.ok('diskList', { query: { attached_to: vmId.toUpperCase() } })).items).toHaveLength(
       1,
     )
@@ -227,9 +227,9 @@ describe('keys, scripts and block sizes', () => {
     'an SSH key that ends with %j is accepted, returned as sent, and given to guests as one line',
     async (end) => {
       const ssh_public_key = `${sshKey}${end}`
-      const begun = await resources.createVm({ ssh_public_key })
-      expect(begun.operation.metadata.request).toMatchObject({ ssh_public_key })
-      const id = await resources.succeeded(begun)
+      const accepted = await resources.createVm({ ssh_public_key })
+      expect(accepted.operation.metadata.request).toMatchObject({ ssh_public_key })
+      const id = await resources.succeeded(accepted)
       const [row] = await service.sql('SELECT ssh_public_keys FROM vms WHERE id = $1', [id])
       expect(row).toEqual({ ssh_public_keys: [sshKey] })
     },
@@ -240,9 +240,9 @@ describe('keys, scripts and block sizes', () => {
     ['with #!', '#!/bin/sh\necho hello\n'],
   ])('scripts %s are accepted and returned as sent', async (_name, script) => {
     const scripts = { startup_script: script, shutdown_script: script }
-    const begun = await resources.createVm(scripts)
-    expect(begun.operation.metadata.request).toMatchObject(scripts)
-    await resources.succeeded(begun)
+    const accepted = await resources.createVm(scripts)
+    expect(accepted.operation.metadata.request).toMatchObject(scripts)
+    await resources.succeeded(accepted)
   })
   test('#cloud-config is accepted only as a startup script and for images with cloud-init', async () => {
     const token = service.credentials.operator_key

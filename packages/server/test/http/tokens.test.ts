@@ -32,7 +32,7 @@ const refresh = (token: string, on = service.server) =>
   send(on, 'POST', '/auth/token', { body: { grant_type: 'refresh_token', refresh_token: token } })
 const whoIs = async (token: string, on = service.server) => (await send(on, 'GET', '', { token })).status
 
-/** The parts of a response that must be identical for the client. */
+/** Returns the parts of a response that must be identical for the client. */
 const shapeOf = ({ status, body }: { status: number; body: Record<string, unknown> }) => {
   const { request_id: _, ...rest } = body
   return { status, ...rest }

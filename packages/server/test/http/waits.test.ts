@@ -39,14 +39,14 @@ function countReads() {
 
 test('the end of an operation in another process wakes only requests that wait for that operation', async () => {
   const reads = countReads()
-  const begun = performance.now()
+  const startedAt = performance.now()
   const held = Array.from({ length: 20 }, () => wait(idle, 10))
   await eventually(() => reads.of(idle) > 0)
   for (let count = 0; count < 30; count++)
     await service.ended((await resources.createDisk()).operation.operation_id)
   // Each request reads once when it starts to wait, then all twenty share one read every two seconds. The end of
   // another operation causes no read.
-  const byInterval = (performance.now() - begun) / 2_000
+  const byInterval = (performance.now() - startedAt) / 2_000
   expect(reads.of(idle)).toBeLessThanOrEqual(20 + byInterval)
   reads.stop()
   for (const { status, body } of await Promise.all(held))

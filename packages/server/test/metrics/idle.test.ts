@@ -33,7 +33,7 @@ async function idleEvents(id: string): Promise<string[]> {
     .toReversed()
 }
 
-test('an idle VM is announced when its window is full, and stopped 10 minutes later', async () => {
+test('the stop of an idle VM is announced when its window is full, and happens 10 minutes later', async () => {
   const id = await newVm('idle')
   expect((await show(id)).idle_policy).toEqual({ ...policy, ignore_ssh: false })
   await report(id, idle)
@@ -47,7 +47,7 @@ test('an idle VM is announced when its window is full, and stopped 10 minutes la
   await advance(3)
   expect((await show(id)).state).toBe('STATE_SHUTOFF')
   expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
-  // A VM that is started again has a whole window before it is announced again.
+  // After the VM is started again, a whole window passes before its stop is announced again.
   const started = await service.ok('vmUpdate', { params: { vm_id: id }, body: { action: 'START' } })
   await service.ended(started.operation.operation_id)
   await advance(8)
@@ -55,7 +55,7 @@ test('an idle VM is announced when its window is full, and stopped 10 minutes la
   await service.ok('vmDelete', { params: { vm_id: id } })
 })
 
-test('one busy sample or a change of the policy cancels the stop', async () => {
+test('one busy sample or a change of the policy cancels the stop of an idle VM', async () => {
   const [busy, changed] = [await newVm('busy'), await newVm('changed')]
   for (const id of [busy, changed]) await report(id, idle)
   await advance(13)

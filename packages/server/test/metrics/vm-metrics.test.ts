@@ -91,7 +91,7 @@ test('samples of complete hours are packed and read as before, at both resolutio
   expect(await utilization({ start: at('10:00'), end: at('10:03'), step: 300 })).toEqual(coarse)
 })
 
-test('minutes are kept for a day and five minutes for 15 days', async () => {
+test('samples per minute are kept for a day, and samples per five minutes for 15 days', async () => {
   const stepsAfter = async (hours: number) => {
     await service.clock.freeze(new Date(Date.parse(start) + hours * 3_600_000).toISOString())
     await service.server.reconciler.prune()
@@ -101,7 +101,7 @@ test('minutes are kept for a day and five minutes for 15 days', async () => {
   }
   expect(await stepsAfter(24.5)).toEqual([60, 300])
   expect(await stepsAfter(25.5)).toEqual([300])
-  // The default step of an old range is the one that exists.
+  // The default step for an old range is the one for which samples are kept.
   expect(await utilization({ start: at('10:00'), end: at('10:03') })).toMatchObject({ step_seconds: 300 })
   expect(await stepsAfter(360.5)).toEqual([300])
   expect(await stepsAfter(361.5)).toEqual([])

@@ -17,7 +17,7 @@ const dataDir = launcher.newDataDir()
 const backups = join(launcher.dir, 'backups')
 const server = new BackedUpServer(launcher, dataDir)
 
-/** The tables that represent the hosts of the simulated engine, which a restore of the database does not change. */
+/** Reads the tables that represent the hosts of the simulated engine. A real restore would not change hosts. */
 async function readEngine(): Promise<Map<string, string>> {
   const tables = await queryDataDir<{ name: string }>(
     dataDir,
@@ -87,7 +87,7 @@ test('a backup of the running service is restored, and VMs that changed afterwar
   expect(examined.output).toMatch(/^ok +database +embedded PostgreSQL \d+$/m)
   expect(examined.output).toMatch(/^ok +secret key .* matches the database/m)
 
-  // A server uses the database.
+  // A restore is refused while a server uses the database.
   const refused = await server.command('restore', path)
   expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('stop it before you restore')])
 

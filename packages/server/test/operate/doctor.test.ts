@@ -28,7 +28,7 @@ async function examine(dataDir: string, config: string, env: NodeJS.ProcessEnv =
   const output = findingLines(
     await examineService(loadConfig(args, env, (path) => readFileSync(path, 'utf8'))),
   )
-  /** The verdict and the text of the first finding of a step. */
+  /** Returns the verdict and the text of the first finding of a step. */
   const finding = (step: string) => {
     const line = output.split('\n').find((each) => each.slice(9).startsWith(`${step} `))
     return line && `${line.slice(0, 7).trim()}: ${line.slice(9 + step.length).trim()}`

@@ -75,7 +75,7 @@ test('without the programs that it needs, the gpu image is not built, and the me
   )
 })
 
-test('a user who cannot create a user namespace is told so before the gpu image is built', async () => {
+test('a user who cannot create a user namespace gets an error before the gpu image is built', async () => {
   for (const program of ['mmdebstrap', 'qemu-img', 'mkfs.ext4', 'mkfs.vfat', 'mcopy', 'sfdisk', 'apt-get'])
     writeProgram(program, 'echo "this program must not run" >&2\nexit 1')
   writeProgram('unshare', `echo 'unshare: no line matching user "ada" in /etc/subuid' >&2\nexit 1`)

@@ -24,8 +24,8 @@ afterAll(async () => {
 })
 
 /**
- * Runs on the member's machine, whose boot files are in a separate mount namespace, so that no file of the
- * real machine is written.
+ * Runs a command with temporary folders for boot files in its mount namespace, so that no file of this machine
+ * is written.
  */
 const ownBootFiles =
   'mount -t tmpfs tmpfs /etc/sysctl.d && mount -t tmpfs tmpfs /etc/modules-load.d && exec "$@"'

@@ -33,7 +33,7 @@ test('a VM is not pinned if it has more cores than the nodes of its GPUs, or if 
   expect(numaNodesOfGpus(oneNode, [cards[0]!], 12)).toEqual([])
 })
 
-/** A VM on a virtual machine's location. */
+/** Returns the definition of a VM in a location whose guests are virtual machines. */
 function definition(numaNodes: number[], changes: Partial<VmSpec> = {}, settings = '') {
   const toml = `[[location]]\nname = "gpu-a"\nengine = "incus"\n[location.incus]\n${settings}`
   const [location] = loadConfig(['--config', 'slipway.toml'], {}, () => toml).locations

@@ -27,7 +27,7 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-/** Runs the command where the test's daemon is the Incus server of the machine. */
+/** Runs the command in namespaces in which the test's daemon is the Incus server of the machine. */
 const withDaemon = (command: string[], cwd: string) =>
   launcher.run(
     'unshare',

@@ -13,7 +13,7 @@ const wrongUnits = new Set([
   ...['bits', 'kilobytes', 'megabytes', 'gigabytes', 'percent'],
 ])
 
-/** The rules of `promtool check metrics`. Returns a sentence for each metric that breaks a rule. */
+/** Applies the rules of `promtool check metrics`. Returns a sentence for each metric that breaks a rule. */
 function misnamedMetrics(text: string): string[] {
   const lines = text.split('\n')
   const described = (keyword: string) =>

@@ -104,7 +104,7 @@ test('a changed location gets a new engine, and a change that its VMs forbid cha
   const before = new Map(engines)
   const [first, ...others] = structuredClone(config.locations)
   const incus = { name: first!.name, description: '', storage: 'shared', publicIpv4: '', engine: 'incus' }
-  // Something that exists, but is not Incus.
+  // This path exists, but is not a socket of Incus.
   const socket = launcher.dir
   await expect(
     server.reload({

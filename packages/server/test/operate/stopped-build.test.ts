@@ -10,7 +10,7 @@ let folder: string
 let temporary: string
 const builds: Program[] = []
 const installers = () => readdirSync(join(folder, 'installers')).map(Number)
-/** The files of the builds, without those that the runtime may put into TMPDIR. */
+/** Returns the files that builds left in TMPDIR, without those of the runtime. */
 const leftovers = () => readdirSync(temporary).filter((name) => name.startsWith('slipway-gpu-image-'))
 
 beforeEach(() => {

@@ -23,14 +23,14 @@ afterAll(() => launcher.clear())
  * below it.
  */
 const prefix = join(launcher.dir, 'root')
-const moved = (text: string) => text.replace(/(?<![\w.])\/(etc|var)\//g, `${prefix}/$1/`)
+const withPrefix = (text: string) => text.replace(/(?<![\w.])\/(etc|var)\//g, `${prefix}/$1/`)
 
 const settings = (name: string) =>
   Array.from(unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm')), ([, value]) => value!)
 
 /**
- * Replacements for commands that would change this machine. npm has installed the package, with the program on the
- * PATH.
+ * Creates replacements for commands that would change this machine, and installs the package as npm would. Returns the
+ * PATH for both.
  */
 function makeTools(): string {
   const bin = join(launcher.dir, 'bin')
@@ -56,7 +56,7 @@ test('the systemd unit starts after the commands in its header, and names no fil
   mkdirSync(join(prefix, 'etc/systemd/system'), { recursive: true })
   const commands = Array.from(unit.matchAll(/^# {3}(\S.*)$/gm), ([, command]) => command!)
   expect(commands.length).toBeGreaterThan(3)
-  execFileSync('sh', ['-e', '-c', moved(commands.join('\n'))], { env: { PATH } })
+  execFileSync('sh', ['-e', '-c', withPrefix(commands.join('\n'))], { env: { PATH } })
 
   expect(readFileSync(join(prefix, 'etc/systemd/system/slipway.service'), 'utf8')).toBe(unit)
   expect(readFileSync(join(launcher.dir, 'systemctl'), 'utf8')).toContain('enable --now slipway')
@@ -64,12 +64,14 @@ test('the systemd unit starts after the commands in its header, and names no fil
   expect(users).toEqual(settings('User'))
 
   const [execStart] = settings('ExecStart')
-  const [program, ...args] = moved(execStart!).split(' ')
+  const [program, ...args] = withPrefix(execStart!).split(' ')
   // systemd creates the state directory, and skips an environment file whose path begins with a dash.
   const [stateDir] = settings('StateDirectory').map((name) => join(prefix, 'var/lib', name))
   mkdirSync(stateDir!, { recursive: true, mode: 0o700 })
   launcher.use(stateDir!)
-  const files = [...args, ...settings('EnvironmentFile').map(moved)].filter((word) => word.startsWith(prefix))
+  const files = [...args, ...settings('EnvironmentFile').map(withPrefix)].filter((word) =>
+    word.startsWith(prefix),
+  )
   expect(files).toContain(join(prefix, 'etc/slipway/slipway.toml'))
   for (const file of files) expect([file, existsSync(file)]).toEqual([file, true])
 

@@ -18,10 +18,10 @@ afterEach(async () => {
   await checkInvariants(service)
 })
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 
-/** Returns the operation after many failed attempts, when it waits for an operator. */
-async function stuck({ operation }: Begun): Promise<string> {
+/** Marks the operation as stuck after its first failed attempt, and returns its id. */
+async function makeStuck({ operation }: OperationResponse): Promise<string> {
   await eventually(async () => {
     const rows = await service.sql(
       `WITH parked AS (
@@ -47,7 +47,7 @@ test('a VM whose start is abandoned ends shut off and without GPUs', async () =>
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', resourceId: id, kind: 'fail', times: 1000 })
-  const operationId = await stuck(await resources.act(id, { action: 'START' }))
+  const operationId = await makeStuck(await resources.act(id, { action: 'START' }))
   await abandon(operationId)
   expect(await service.ended(operationId)).toMatchObject({ state: 'FAILED' })
   await simulator.clearFaults()
@@ -61,8 +61,8 @@ test('a VM whose stop is abandoned shows the state that inspection finds', async
   const id = await resources.newVm()
   const simulator = service.simulator()
   await simulator.addFault({ method: 'powerVm', resourceId: id, kind: 'fail', times: 1000 })
-  const begun = await resources.act(id, { action: 'STOP' })
-  await abandon(await stuck(begun))
+  const accepted = await resources.act(id, { action: 'STOP' })
+  await abandon(await makeStuck(accepted))
   await simulator.clearFaults()
   await service.server.reconciler.reports()
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
@@ -72,9 +72,9 @@ test('a VM whose creation is abandoned can be deleted as soon as its engine allo
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
   await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
-  const begun = await resources.createVm()
-  const { id } = begun.operation.metadata
-  await abandon(await stuck(begun))
+  const accepted = await resources.createVm()
+  const { id } = accepted.operation.metadata
+  await abandon(await makeStuck(accepted))
   expect(await resources.stateOf(id)).toBe('STATE_DELETING')
   await simulator.clearFaults()
   const { operation } = await resources.removeVm(id)
@@ -86,8 +86,8 @@ test('a VM whose deletion is abandoned is hidden, and its GPUs stay unavailable 
   const id = await resources.newVm()
   const simulator = service.simulator()
   await simulator.addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
-  const begun = await resources.removeVm(id)
-  await abandon(await stuck(begun))
+  const accepted = await resources.removeVm(id)
+  await abandon(await makeStuck(accepted))
   expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
   await service.server.reconciler.reports()
   expect(await service.sql(`SELECT state FROM gpus WHERE state <> 'free'`)).toEqual([
@@ -102,8 +102,8 @@ test('a VM whose deletion is abandoned is hidden, and its GPUs stay unavailable 
 test('an abandoned growth of a disk returns its quota', async () => {
   const id = await resources.newDisk()
   await service.simulator().addFault({ method: 'growDisk', kind: 'fail', times: 1000 })
-  const begun = await resources.grow(id, '20GiB')
-  await abandon(await stuck(begun))
+  const accepted = await resources.grow(id, '20GiB')
+  await abandon(await makeStuck(accepted))
   expect(await service.ok('diskGet', { params: { disk_id: id } })).toMatchObject({
     state: 'available',
     size: '10GiB',

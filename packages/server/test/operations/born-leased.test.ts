@@ -73,15 +73,15 @@ test('an operation whose process dies right after the admission is fenced and ta
   offerSlots(service.server.services.database, {
     reserve: () => ({ lease: { token, ms: 10_000 }, fill() {}, close() {} }),
   })
-  const begun = await resources.createVm()
+  const accepted = await resources.createVm()
   expect(await leases()).toMatchObject([{ lease_token: token }])
   const other = runnerWith(8)
   other.start()
   await service.clock.advance('11 seconds')
-  await resources.succeeded(begun)
+  await resources.succeeded(accepted)
   await other.stop()
   const [row] = await service.sql('SELECT generation::int FROM operations WHERE id = $1', [
-    begun.operation.operation_id,
+    accepted.operation.operation_id,
   ])
   expect(row).toEqual({ generation: 2 })
   await settle(service)

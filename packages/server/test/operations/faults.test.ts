@@ -44,8 +44,8 @@ afterEach(async () => {
     if (name.startsWith('rule-')) await resources.succeeded(await resources.removeRule(id))
 })
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
-const stopped = async () => {
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
+const newStoppedVm = async () => {
   const id = await resources.newVm()
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   return id
@@ -57,7 +57,10 @@ const snapshotOf = (disk_id: string) =>
 const newSnapshot = async () => resources.succeeded(await snapshotOf(await resources.newDisk()))
 
 /** The engine calls of each kind of operation, and how the operation is started. */
-const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
+const scenarios: Record<
+  string,
+  { methods: string[]; prepare: () => Promise<() => Promise<OperationResponse>> }
+> = {
   'vm-create': {
     methods: ['ensureVm', 'inspectVm'],
     prepare: async () => {
@@ -68,7 +71,7 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
   'vm-start': {
     methods: ['ensureVm', 'inspectVm'],
     prepare: async () => {
-      const id = await stopped()
+      const id = await newStoppedVm()
       return () => resources.act(id, { action: 'START' })
     },
   },
@@ -164,7 +167,7 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
   'custom-image-create': {
     methods: ['capture', 'inspectCapture'],
     prepare: async () => {
-      const vm_id = await stopped()
+      const vm_id = await newStoppedVm()
       return () => service.ok('customImageCreate', { body: { name: `image-${++count}`, vm_id } })
     },
   },
@@ -260,7 +263,7 @@ test('an engine that repeatedly forgets to shut down a guest is called until it 
   expect(content).toContain('Reached target Power-Off')
 })
 
-const stuck = async () => {
+const makeStuck = async () => {
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
   await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
@@ -284,18 +287,18 @@ const stuck = async () => {
 const token = () => service.credentials.operator_key
 
 test('an undo that fails is shown to operators, in metrics and in events, and resumes on request', async () => {
-  const { operation_id, metadata } = await stuck()
+  const { operation_id, metadata } = await makeStuck()
   const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
   expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
   expect(items[0]!.resource_name).toBe(metadata.request.name)
   expect(items[0]!.error).toContain('removeVm failed')
   const metrics = String((await service.request('GET', '/metrics')).body)
   expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)
-  const told = await service.sql(
+  const stuckEvents = await service.sql(
     `SELECT FROM events_written WHERE type = 'operation.stuck' AND resource_id = $1`,
     [metadata.id],
   )
-  expect(told).toHaveLength(1)
+  expect(stuckEvents).toHaveLength(1)
   await service.simulator().clearFaults()
   await service.ok('adminOperationRetry', { token: token(), params: { operation_id } })
   expect(await service.ended(operation_id)).toMatchObject({
@@ -308,7 +311,7 @@ test('an undo that fails is shown to operators, in metrics and in events, and re
 })
 
 test('an undo that fails can be abandoned, and the VM can be deleted afterwards', async () => {
-  const { operation_id, metadata } = await stuck()
+  const { operation_id, metadata } = await makeStuck()
   await service.ok('adminOperationAbandon', { token: token(), params: { operation_id } })
   expect((await service.ended(operation_id)).state).toBe('FAILED')
   const again = await service.call('adminOperationRetry', { token: token(), params: { operation_id } })
@@ -320,7 +323,7 @@ test('an undo that fails can be abandoned, and the VM can be deleted afterwards'
 })
 
 test('the engine rejects late calls of a failed start', async () => {
-  const id = await stopped()
+  const id = await newStoppedVm()
   const simulator = service.simulator()
   const [vm] = await service.sql<{ generation: number }>('SELECT generation FROM vms WHERE id = $1', [id])
   await simulator.addFault({ method: 'ensureVm', resourceId: id, kind: 'reject' })

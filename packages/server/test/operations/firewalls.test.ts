@@ -83,7 +83,7 @@ describe('firewalls that cannot be updated', () => {
     expect(await passes(peer, { peer: address })).toBe(true)
     for (const id of failing) await requestFirewallUpdate(id)
     await resources.succeeded(await resources.removeVm(named))
-    // One pass ends after some time, even if VMs are left.
+    // A pass of the reconciler ends after some time, even if VMs are left.
     await eventually(async () => {
       await service.server.reconciler.firewalls()
       return !(await passes(peer, { peer: address }))
@@ -112,13 +112,13 @@ describe('firewalls that cannot be updated', () => {
     const far = await resources.newVm({ location: 'eu-north1-a' })
     const near = await resources.newVm()
     const { called, release } = holdCalls(service.simulator('eu-north1-a'), 'applyFirewall', far)
-    const begun = await resources.createRule()
+    const accepted = await resources.createRule()
     await called
     await eventually(() => passes(near))
-    const params = { operation_id: begun.operation.operation_id }
+    const params = { operation_id: accepted.operation.operation_id }
     expect((await service.ok('operationGet', { params })).state).toBe('IN_PROGRESS')
     release()
-    await resources.succeeded(begun)
+    await resources.succeeded(accepted)
   })
 
   test('an active rule of a large network is applied on every VM', async () => {
@@ -225,7 +225,7 @@ test('a public address without rules is free as soon as its VM is deleted', asyn
 
 describe('a rule that is being renamed', () => {
   /** Starts a rename that stays in progress, because one firewall cannot be updated. */
-  async function renaming() {
+  async function startRename() {
     const [from, to] = [freshName('from'), freshName('to')]
     const rule = await resources.newRule({ name: from })
     const vm = await resources.newVm()
@@ -237,7 +237,7 @@ describe('a rule that is being renamed', () => {
     (await service.call('firewallRuleCreate', { body: await resources.ruleBody({ name }) })).body
 
   test('has both names until the change succeeds, and then the old name is free', async () => {
-    const { from, to, operation } = await renaming()
+    const { from, to, operation } = await startRename()
     expect(await refusal(from)).toMatchObject({
       code: 'already_exists',
       message: expect.stringContaining(from),
@@ -251,7 +251,7 @@ describe('a rule that is being renamed', () => {
 
   test('gets its old name back if the change fails, even if another rule requested that name', async () => {
     const other = await resources.newRule()
-    const { from, to, rule, operation } = await renaming()
+    const { from, to, rule, operation } = await startRename()
     expect(await refusal(from)).toMatchObject({ code: 'already_exists' })
     const taken = await service.call('firewallRuleUpdate', {
       params: { rule_id: other },
@@ -268,7 +268,7 @@ describe('a rule that is being renamed', () => {
   })
 
   test('frees both names when it is deleted', async () => {
-    const { from, to, rule } = await renaming()
+    const { from, to, rule } = await startRename()
     await service.simulator().clearFaults()
     await service.clock.advance('1 minute')
     await resources.succeeded(await resources.removeRule(rule))

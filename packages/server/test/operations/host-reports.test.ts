@@ -127,7 +127,7 @@ test('concurrent first reports create each host once', async () => {
   expect(count).toEqual({ hosts: 120, free: 240 })
 })
 
-test('a later report without news changes only the time of the report', async () => {
+test('a later report without changes updates only the time of the report', async () => {
   const location = await addLocation(database)
   const report = hostReport('h', 2)
   expect(await reportHost(database, location, report)).toBe(1)
@@ -146,7 +146,7 @@ test('a later report removes missing GPUs and restores them when they are back',
   expect(await gpuStates(location)).toEqual(['free', 'free', 'free'])
 })
 
-test('a later report never takes a GPU from its VM, and alerts operators once that it is missing', async () => {
+test('a later report never takes a GPU from its VM, and alerts operators once to a missing GPU', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
   const vmId = await claim(location, 2)
@@ -186,10 +186,10 @@ test('a silent host is marked as down, takes no VMs, and comes back with its nex
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
   // Hosts of earlier tests may have been silent for longer.
-  const lose = () => markLostHosts(database, 30_000, { locations: [location] })
-  expect(await lose()).toBe(0)
+  const markLost = () => markLostHosts(database, 30_000, { locations: [location] })
+  expect(await markLost()).toBe(0)
   await pass(31)
-  expect(await lose()).toBe(1)
+  expect(await markLost()).toBe(1)
   expect(await readHost(location)).toMatchObject({ state: 'down' })
   await reportHost(database, location, hostReport('h', 2))
   const host = await readHost(location)
@@ -206,16 +206,16 @@ test('a host that reports is not marked as lost if the clock moves back and fort
   const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
   await pass(-3_600)
   await reportHosts(database, location, [hostReport('h', 2)], asked)
-  const lose = () => markLostHosts(database, 30_000, { locations: [location], inspection })
+  const markLost = () => markLostHosts(database, 30_000, { locations: [location], inspection })
   await pass(1_800)
-  expect(await lose()).toBe(1)
+  expect(await markLost()).toBe(1)
   expect(await readHost(location)).toMatchObject({ state: 'up' })
   expect(await readHost(location, 'silent')).toMatchObject({ state: 'down' })
-  // A report that was sent before.
+  // This report was requested by the earlier inspection.
   await pass(-1_800)
   await reportHosts(database, location, [hostReport('h', 2)], asked)
   await pass(1_800)
-  expect(await lose()).toBe(0)
+  expect(await markLost()).toBe(0)
 })
 
 test('a silent host is still draining or cordoned when it comes back', async () => {

@@ -40,7 +40,7 @@ const hostOf = async (vmId: string) => {
   return host!
 }
 const reports = () => service.server.reconciler.reports()
-/** The VM's host has just been inspected in detail, so its next turn is the furthest away. */
+/** Records that the host has just been inspected in detail, so that its next turn is the furthest away. */
 const passBy = (host: string) => service.sql('UPDATE locations SET inspected_up_to = $1', [host])
 
 test('each inspection of a large fleet covers every host, but the VMs of only some hosts, and all hosts have their turn', async () => {
@@ -48,27 +48,27 @@ test('each inspection of a large fleet covers every host, but the VMs of only so
   await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [id])
   const engine = service.simulator(location)
   const inventory = engine.inventory.bind(engine)
-  const looks: { told: number; close: string[] }[] = []
+  const inspections: { reported: number; close: string[] }[] = []
   engine.inventory = async function* (signal, isDetailed) {
-    const look = { told: 0, close: [] as string[] }
+    const inspection = { reported: 0, close: [] as string[] }
     for await (const report of inventory(signal, isDetailed)) {
-      look.told += 1
-      if (!report.isSummary) look.close.push(report.name)
+      inspection.reported += 1
+      if (!report.isSummary) inspection.close.push(report.name)
       yield report
     }
-    looks.push(look)
+    inspections.push(inspection)
   }
   try {
     await eventually(async () => {
       await reports()
-      return new Set(looks.flatMap(({ close }) => close)).size === hostCount
+      return new Set(inspections.flatMap(({ close }) => close)).size === hostCount
     })
   } finally {
     engine.inventory = inventory
   }
   expect(await resources.stateOf(id)).toBe('STATE_CRASHED')
-  expect(new Set(looks.map(({ told }) => told))).toEqual(new Set([hostCount]))
-  expect(Math.max(...looks.map(({ close }) => close.length))).toBeLessThan(hostCount)
+  expect(new Set(inspections.map(({ reported }) => reported))).toEqual(new Set([hostCount]))
+  expect(Math.max(...inspections.map(({ close }) => close.length))).toBeLessThan(hostCount)
 })
 
 test('a host of a large fleet is lost and comes back with its VMs without waiting for its turn', async () => {

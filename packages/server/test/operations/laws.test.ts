@@ -87,8 +87,8 @@ const attach = (vm_id: string, disk_id: string) =>
   })
 
 /**
- * How each kind of operation is started: the resources that it needs, then the request. A kind without an entry fails
- * below.
+ * How each kind of operation is started: the resources that it needs, then the request. The test of a kind without an
+ * entry fails.
  */
 const scenarios: Record<
   string,
@@ -218,7 +218,7 @@ const scenarios: Record<
   },
 }
 
-/** Everything that a client can observe. For creations, it must be the same before and after a failure. */
+/** Counts everything that a client can observe. A creation that fails must not change the counts. */
 const countRecords = async () => {
   const [row] = await service.sql(
     `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks, (SELECT count(*) FROM captures) AS captures,
@@ -262,8 +262,8 @@ const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>)
 
 const isTransaction = (step: Step) => step.tx !== undefined
 
-/** Does the work, and rolls it back the first time. */
-function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
+/** Returns a function that does the work, but rolls it back the first time. */
+function rollBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
   let isFirst = true
   return async (work: W, tx: Tx): Promise<R> => {
     const outcome = await write(work, tx)
@@ -273,29 +273,29 @@ function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
   }
 }
 
-/** Makes every engine call twice and rolls every transaction back once. */
-const doingTwice = (): Definition[] =>
+/** Changes all steps: every engine call is made twice, and every transaction is rolled back once. */
+const runTwice = (): Definition[] =>
   changeSteps(({ call, tx, ...step }) => ({
     ...step,
     ...(call && { call: async (work: Work) => (await call(work)) && call(work) }),
-    ...(tx && { tx: rolledBackOnce(tx) }),
+    ...(tx && { tx: rollBackOnce(tx) }),
   }))
 
-/** Runs every undo twice and adds the names of the undone steps to `undone`. */
-const undoingTwice = (from: Definition[], undone: Set<string>): Definition[] =>
+/** Changes all steps: every undo runs twice, and adds the name of its step to `undoneSteps`. */
+const undoTwice = (from: Definition[], undoneSteps: Set<string>): Definition[] =>
   changeSteps(
     ({ undoCall, undoTx, ...step }) => ({
       ...step,
       ...(undoCall && {
         undoCall: async (work: Work) => {
-          undone.add(step.name)
+          undoneSteps.add(step.name)
           await undoCall(work)
           await undoCall(work)
         },
       }),
       ...(undoTx && {
-        undoTx: rolledBackOnce(async (work: Work, tx: Tx) => {
-          undone.add(step.name)
+        undoTx: rollBackOnce(async (work: Work, tx: Tx) => {
+          undoneSteps.add(step.name)
           await undoTx(work, tx)
         }),
       }),
@@ -316,7 +316,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     test(`${kind} may run every step twice`, async () => {
       const request = await prepare()
       const { operation } = await request()
-      const ended = await withRunner(doingTwice(), () => service.advanceUntilEnded(operation.operation_id))
+      const ended = await withRunner(runTwice(), () => service.advanceUntilEnded(operation.operation_id))
       expect(ended.state).toBe('SUCCEEDED')
       await settle(service)
       await checkInvariants(service)
@@ -357,8 +357,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         isTx: isTransaction(step),
       })),
     )
-    // PostgreSQL rolls back a transaction that is open when its process stops. A transaction can therefore only be
-    // stopped before it.
+    // PostgreSQL rolls back a transaction that is open when its process stops, so a worker that stops after the work
+    // of such a step has done nothing.
     const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
 
     const failureTitle = `${kind} leaves nothing behind when it fails $when $step and every undo runs twice`
@@ -375,8 +375,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
           if (error) throw error
         }),
       )
-      const undone = new Set<string>()
-      const ended = await withRunner(undoingTwice(failing, undone), () =>
+      const undoneSteps = new Set<string>()
+      const ended = await withRunner(undoTwice(failing, undoneSteps), () =>
         service.advanceUntilEnded(operation.operation_id),
       )
       expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
@@ -384,7 +384,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         expect(ended.result).toEqual({ code: 'engine_error', message: 'on purpose' })
       const begun = definition.isTeardown ? [] : definition.steps.slice(0, index + 1)
       const undoable = begun.filter((step) => step.undoCall || step.undoTx)
-      expect([...undone].sort()).toEqual(undoable.map((step) => step.name).sort())
+      expect([...undoneSteps].sort()).toEqual(undoable.map((step) => step.name).sort())
       await settle(service)
       await checkInvariants(service)
       if (definition.name === 'CREATE') expect(await countRecords()).toEqual(before)
@@ -409,7 +409,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
             throw new Error('stopped')
           }),
         )
-        // The only slot is taken, so this worker does not claim the lost operation again.
+        // The only slot of this worker is taken, so it does not claim the lost operation again.
         const late = new Runner(services(3_600_000, 1), stopping)
         late.start()
         await eventually(async () => isStopped)

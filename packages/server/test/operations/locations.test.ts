@@ -72,9 +72,9 @@ test('a VM with location “any” gets the first location in catalogue order th
   await settle(service)
   const resources = resourcesOf(service)
   const locationOf = async (body: object = {}) => {
-    const begun = await resources.createVm({ ...anywhere, ...body })
-    expect(begun.operation.metadata.request).toMatchObject(anywhere)
-    const id = await resources.succeeded(begun)
+    const accepted = await resources.createVm({ ...anywhere, ...body })
+    expect(accepted.operation.metadata.request).toMatchObject(anywhere)
+    const id = await resources.succeeded(accepted)
     return (await service.ok('vmGet', { params: { vm_id: id } })).location
   }
   expect(await locationOf()).toBe('us-east1-a')
@@ -114,10 +114,10 @@ test('concurrent creations with location “any” fill one location after anoth
   const [{ hosts }] = (await service.sql<{ hosts: number }>(
     `SELECT count(*)::int AS hosts FROM hosts WHERE location = 'us-east1-a' AND family = 'a100'`,
   )) as [{ hosts: number }]
-  const begun = await Promise.all(
+  const accepted = await Promise.all(
     Array.from({ length: hosts + 2 }, () => resourcesOf(service).createVm({ ...anywhere, type: 'a100.8x' })),
   )
-  for (const { operation } of begun)
+  for (const { operation } of accepted)
     expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   const { items } = await service.ok('vmList')
   const countIn = (location: string) => items.filter((vm) => vm.location === location).length

@@ -93,7 +93,7 @@ test('a VM whose OS disk is lost while it is shut off does not start, whether or
   })
   expect(await act(noticed, 'START')).toMatchObject(failsForItsDisk)
   expect(await engineHas(noticed)).toBe(false)
-  // Its data disk is not lost with it.
+  // The data disk of the VM is not lost with its OS disk.
   await resources.succeeded(await resources.detach(noticed, disk))
   await resources.succeeded(await resources.removeDisk(disk))
 })
@@ -115,7 +115,7 @@ test('a VM whose OS disk is found again is billed again, and starts with a reset
 
 type Inventory = (healthy: Engine, signal: AbortSignal) => AsyncIterable<HostReport>
 
-/** An engine with other reports about its hosts. Everything else works as usual. */
+/** Changes the host reports of an engine. Everything else works as usual. */
 function changeInventory(location: string, change: (report: HostReport) => HostReport): () => void {
   return replaceInventory(location, async function* (healthy, signal) {
     for await (const report of healthy.inventory(signal)) yield change(report)
@@ -137,7 +137,7 @@ const openState = (hostId: string) =>
   service.sql<{ state: string; free_gpus: number }>('SELECT state, free_gpus FROM hosts WHERE id = $1', [
     hostId,
   ])
-/** An inspection that began earlier may still report the previous state. */
+/** Repeats inspections, because one that began earlier may still report the previous state. */
 const untilOpen = (hostId: string, expected: object) =>
   eventually(async () => {
     await reports()
@@ -192,7 +192,7 @@ test('a late report counts for the time at which it was requested, and does not 
   await until(id, 'STATE_RUNNING')
 })
 
-test('a report from before the clock was set back does not keep a silent host alive', async () => {
+test('a report with a time in the future, from before the clock was set back, does not keep a silent host up', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   await service.sql(
@@ -224,7 +224,7 @@ test('a host that its engine has closed takes no VMs, keeps its existing ones, a
   expect((await eventsOf(hostId)).map(({ type }) => type)).not.toContain('gpu.missing')
 })
 
-/** An engine whose inventory hangs and ignores its abort signal. Everything else works as usual. */
+/** Makes the inventory of an engine hang and ignore its abort signal. Everything else works as usual. */
 function hangInventory(location: string): () => void {
   const engines = service.server.services.engines as Map<string, Engine>
   const healthy = engines.get(location)!

@@ -58,7 +58,7 @@ test('the service keeps all invariants through random histories of requests and 
   const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
   await fc.assert(
     fc.asyncProperty(histories, runAll),
-    // Shrinking takes seconds for each attempt, so it is done by hand with the seed.
+    // Shrinking takes seconds for each attempt, so it is disabled here. Do it by hand with the seed.
     {
       numRuns: countOf('modelBatches'),
       endOnFailure: process.env.SLIPWAY_SHRINK === undefined,

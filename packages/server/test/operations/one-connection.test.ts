@@ -51,10 +51,10 @@ test.each([
   })
   const { createVm, ended } = resourcesOf(service)
   const { called, release } = holdCalls(service.simulator(), 'ensureVm', undefined, 'end')
-  const begun = await createVm()
+  const accepted = await createVm()
   await called
   await service.sql(`UPDATE vms SET ${change}`)
   release()
-  expect(await ended(begun)).toMatchObject({ state: 'FAILED', result })
+  expect(await ended(accepted)).toMatchObject({ state: 'FAILED', result })
   expect(service.logLines.filter((line) => line.includes('no database connection became free'))).toEqual([])
 })

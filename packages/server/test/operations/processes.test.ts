@@ -12,9 +12,9 @@ import { Wire } from '@slipway/testing/wire.ts'
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { groupBody } from '../support/fleets/small-fleet.ts'
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 
-/** Longer than a lease, but over before a replacement worker has started. */
+/** Longer than a lease, but shorter than the start of another worker. */
 const pauseDuringMs = 3_000
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -86,7 +86,7 @@ const rowOf = async (id: string) =>
  */
 async function beginCreation(
   delayMs = pauseDuringMs,
-  create: () => Promise<Begun> = () => resources.createVm(),
+  create: () => Promise<OperationResponse> = () => resources.createVm(),
 ) {
   const times = 1_000
   await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs, times })
@@ -120,8 +120,8 @@ test('a worker that was paused past its lease changes nothing when it resumes', 
   const before = [await rowOf(operation.operation_id), await engine()]
   await successor.end('SIGKILL')
   worker.signal('SIGCONT')
-  // Its engine call became due while it was paused. There is no other worker, so a success now comes from this process
-  // after that call.
+  // The engine call of the worker became due during the pause. There is no other worker, so when a new operation
+  // succeeds, this worker has also made that call.
   await resources.newDisk()
   await resources.newDisk()
   expect([await rowOf(operation.operation_id), await engine()]).toEqual(before)
@@ -152,7 +152,7 @@ test('a group whose worker is killed before all members respond is completed by 
   await checkInvariants(service)
 })
 
-test('a worker that is asked to stop hands its work back and exits in time', async () => {
+test('a worker that gets SIGTERM releases its operations and exits in time', async () => {
   const { worker, operation } = await beginCreation()
   const code = await Promise.race([
     worker.end('SIGTERM'),
@@ -170,7 +170,7 @@ test('a worker whose connections are all cut at the same time keeps running and 
   await wire.restore()
   onTestFinished(() => wire.cut())
   const worker = await startWorker({ DATABASE_URL: wire.url })
-  // It runs operations, so it has finished starting.
+  // A worker that runs operations has finished starting.
   await resources.newDisk()
   await wire.cut()
   await eventually(async () => (await listeners()).length === 1)

@@ -166,12 +166,12 @@ test('twenty concurrent deletions of one VM return the same operation', async ()
 test('concurrent changes of firewall rules all take effect', async () => {
   await resources.newVm({ type: 'a40.1x', public_ip: 'none' })
   const rules = await Promise.all([resources.newRule(), resources.newRule(), resources.newRule()])
-  const begun = await Promise.all([
+  const accepted = await Promise.all([
     ...rules.map((id, index) => resources.changeRule(id, { destination_ports: [String(9000 + index)] })),
     resources.createRule(),
     resources.createVm({ type: 'a40.1x', public_ip: 'none' }),
   ])
-  for (const one of begun) await resources.succeeded(one)
+  for (const one of accepted) await resources.succeeded(one)
   await Promise.all(rules.map(async (id) => resources.succeeded(await resources.removeRule(id))))
 })
 
@@ -180,14 +180,14 @@ test('an engine report from during an operation has no effect on the VM afterwar
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const start = holdCalls(service.simulator(), 'ensureVm', id)
   const inspection = holdCalls(service.simulator(), 'inspectVm', id, 'end')
-  const begun = await resources.act(id, { action: 'START' })
+  const accepted = await resources.act(id, { action: 'START' })
   await start.called
-  const look = reconcileVm(service.server.services, id, AbortSignal.timeout(60_000))
-  await Promise.race([look, inspection.called])
+  const reconciliation = reconcileVm(service.server.services, id, AbortSignal.timeout(60_000))
+  await Promise.race([reconciliation, inspection.called])
   start.release()
-  await resources.succeeded(begun)
+  await resources.succeeded(accepted)
   inspection.release()
-  await look
+  await reconciliation
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 

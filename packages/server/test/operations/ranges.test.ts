@@ -36,7 +36,7 @@ afterEach(async () => {
   await checkInvariants(service)
 })
 
-/** Sets what the engine reports about its hosts from now on, as the Incus engine does. */
+/** Makes the engine report bridges on its hosts from now on, as the Incus engine does. */
 function reportBridges({ simulator }: TestService): void {
   const engine = simulator(location)
   const inventory = engine.inventory.bind(engine)

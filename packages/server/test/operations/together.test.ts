@@ -45,26 +45,26 @@ async function gather(
 
 test('operations that finish in one batch all succeed, except one that was cancelled in the meantime', async () => {
   const before = await service.sql('SELECT FROM vms')
-  let begun: Awaited<ReturnType<typeof resources.createVm>>[] = []
+  let accepted: Awaited<ReturnType<typeof resources.createVm>>[] = []
   await gather(
     'UPDATE vms v SET state',
     before.length + 6,
     async () => {
-      begun = await Promise.all(Array.from({ length: 6 }, () => resources.createVm()))
+      accepted = await Promise.all(Array.from({ length: 6 }, () => resources.createVm()))
     },
     async () => {
       // Acts like a deletion of the last VM at this moment, without the locks that it would wait for.
       await service.sql('UPDATE operation_queue SET is_cancelled = true WHERE operation_id = $1', [
-        begun[5]!.operation.operation_id,
+        accepted[5]!.operation.operation_id,
       ])
     },
   )
-  for (const creation of begun.slice(0, 5)) await resources.succeeded(creation)
-  expect(await service.ended(begun[5]!.operation.operation_id)).toMatchObject({
+  for (const creation of accepted.slice(0, 5)) await resources.succeeded(creation)
+  expect(await service.ended(accepted[5]!.operation.operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'cancelled' },
   })
-  const left = begun[5]!.operation.metadata.id
+  const left = accepted[5]!.operation.metadata.id
   await resources.succeeded(await resources.removeVm(left))
   await settle(service)
   await checkInvariants(service)

@@ -3,15 +3,15 @@ import { Failure } from '../../src/domain/failure.ts'
 import { Batches, type BatchResult } from '../../src/postgres/batches.ts'
 import { TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
-/** Records the batches as they were processed. The first one can be blocked while others form. */
+/** Records the batches in the order of processing. The first batch is blocked while the others form. */
 function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<string>[]) {
   const lists: string[] = []
   let begin = () => {}
-  const hasBegun = new Promise<void>((resolve) => {
+  const firstBegins = new Promise<void>((resolve) => {
     begin = resolve
   })
   let release = () => {}
-  const isHeld = new Promise<void>((resolve) => {
+  const released = new Promise<void>((resolve) => {
     release = resolve
   })
   const batches = new Batches<string, string>({
@@ -19,25 +19,25 @@ function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<stri
     async handle(items, isAlone) {
       if (items.includes('first')) {
         begin()
-        await isHeld
+        await released
       } else lists.push(`${items.join(' ')}${isAlone ? ' alone' : ''}`)
       return items.includes('first') ? ['done'] : work(items, isAlone)
     },
   })
   const first = batches.submit('first')
-  const gathered = async (...items: string[]) => {
-    await hasBegun
+  const submitAll = async (...items: string[]) => {
+    await firstBegins
     const submitted = items.map((item) => batches.submit(item).catch((error: Error) => error.message))
     release()
     await first
     return Promise.all(submitted)
   }
-  return { lists, gathered }
+  return { lists, submitAll }
 }
 
 test('requests that arrive while a batch runs form the next batch, in order and up to the maximum size', async () => {
-  const { lists, gathered } = batchesOf((items) => items.map((item) => item.toUpperCase()))
-  const responses = await gathered('a', 'b', 'c', 'd', 'e', 'f')
+  const { lists, submitAll } = batchesOf((items) => items.map((item) => item.toUpperCase()))
+  const responses = await submitAll('a', 'b', 'c', 'd', 'e', 'f')
   expect(responses).toEqual(['A', 'B', 'C', 'D', 'E', 'F'])
   expect(lists).toEqual(['a b c d', 'e f'])
 })
@@ -55,30 +55,30 @@ test('requests of one turn of the event loop form one batch', async () => {
 })
 
 test('a request that is refused or would have to wait does not delay the others', async () => {
-  const { lists, gathered } = batchesOf((items, isAlone) =>
+  const { lists, submitAll } = batchesOf((items, isAlone) =>
     items.map((item) => {
       if (item === 'bad') return new Failure('conflict', 'refused')
       return item === 'slow' && !isAlone ? new TryAgain('it would wait') : `${item} done`
     }),
   )
-  expect(await gathered('good', 'bad', 'slow')).toEqual(['good done', 'refused', 'slow done'])
+  expect(await submitAll('good', 'bad', 'slow')).toEqual(['good done', 'refused', 'slow done'])
   expect(lists).toEqual(['good bad slow', 'slow alone'])
 })
 
 test('a batch that fails as a whole is repeated one by one, and only the failing request fails', async () => {
-  const { lists, gathered } = batchesOf((items) => {
+  const { lists, submitAll } = batchesOf((items) => {
     if (items.includes('poison')) throw new Error('broken')
     return items
   })
-  expect(await gathered('one', 'poison', 'two')).toEqual(['one', 'broken', 'two'])
+  expect(await submitAll('one', 'poison', 'two')).toEqual(['one', 'broken', 'two'])
   expect(lists).toEqual(['one poison two', 'one alone', 'poison alone', 'two alone'])
 })
 
 test('a batch whose commit may have happened is not repeated', async () => {
-  const { lists, gathered } = batchesOf(() => {
+  const { lists, submitAll } = batchesOf(() => {
     throw new UnknownOutcome('the connection broke during the commit')
   })
   const lost = 'the connection broke during the commit'
-  expect(await gathered('one', 'two')).toEqual([lost, lost])
+  expect(await submitAll('one', 'two')).toEqual([lost, lost])
   expect(lists).toEqual(['one two'])
 })

@@ -76,7 +76,7 @@ test('while all connections are silent, readiness fails in time, and afterwards 
   expect(await ask('GET', '/readyz')).toMatchObject(unavailable(/temporarily unavailable/))
   expect((await ask('GET', '/healthz')).status).toBe(200)
   wire.silence()
-  // The first check only notes what was received before.
+  // The first check only records what was received before.
   vi.advanceTimersByTime(25_000)
   // Every request gets a response. A request that was waiting for a connection may have got a new one.
   for (const answer of await Promise.all([...writes, ...reads]))

@@ -4,7 +4,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Database, TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
-/** A database with four idle connections, and its log about lost connections. */
+/** Opens a database with four idle connections, and records its log about lost connections. */
 async function withConnections() {
   const store = await createDatabase()
   onTestFinished(() => store.drop())
@@ -34,7 +34,7 @@ test('closing the database logs no lost connection', async () => {
     let left = pids.length
     database.pool.on('remove', () => --left === 0 && resolve())
   })
-  // The server reads the end of the session only after it was terminated, and sends an error.
+  // Each server process is paused, so that it reads the end of its session after SIGTERM, and sends an error.
   for (const pid of pids) process.kill(pid, 'SIGSTOP')
   await database.close()
   await setImmediate()
@@ -111,7 +111,7 @@ test('a transaction is retried immediately, then after growing pauses, and final
   onTestFinished(() => void vi.restoreAllMocks())
   const steps: (string | number)[] = []
   const failing = database.transaction(async () => {
-    // The timers of connections last seconds.
+    // Timers of seconds belong to connections.
     const pauses = timers.mock.calls.splice(0).map(([, ms]) => ms ?? 0)
     steps.push(...pauses.filter((ms) => ms < 1_000), 'attempt')
     throw new TryAgain('another transaction was faster')
@@ -134,7 +134,7 @@ test('statements that were prepared before a migration are prepared again, alone
   const read = { name: 'read_changed', text: 'SELECT * FROM changed' }
   const readAlone = () => database.query(read)
   const readTogether = () => database.transaction((tx) => tx.query(read))
-  /** Uses all connections. */
+  /** Reads often enough at the same time to use all connections. */
   const readEverywhere = (one: () => Promise<{ rows: unknown[] }>) =>
     Promise.all(Array.from({ length: 8 }, async () => (await one()).rows))
   for (const [column, one] of [

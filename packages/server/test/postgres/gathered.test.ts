@@ -5,7 +5,7 @@ import { Batches, transactTogether } from '../../src/postgres/batches.ts'
 import { Database, TryAgain, type Tx } from '../../src/postgres/database.ts'
 import { gathered, gatheredChange, type OwnResult } from '../../src/postgres/gathered.ts'
 
-/** Requests that share a transaction, each written as if it had the transaction to itself. */
+/** Tests code that is written for one request, but runs once for all requests that share a transaction. */
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database
@@ -102,7 +102,7 @@ for (const [how, write] of [
   ['queued', insert],
   ['gathered', insertNow],
   [
-    'its own',
+    'sent separately',
     (tx: Tx, name: string) => tx.query({ text: 'INSERT INTO notes (name) VALUES ($1)', values: [name] }),
   ],
 ] as const)

@@ -92,7 +92,7 @@ test('a record may have more members than a PostgreSQL function has arguments', 
   expect(record).toEqual(Object.fromEntries(members.map(([name], n) => [name, n])))
 })
 
-test('encoded JSON is embedded in other JSON as its content', () => {
+test('JSON that is already encoded is embedded in other JSON unchanged', () => {
   expect(JSON.stringify({ a: new JsonText('{"b":1}') })).toBe('{"a":{"b":1}}')
   expect(jsonTextOf(new JsonText('{"b" : 1}'))).toBe('{"b" : 1}')
 })
@@ -144,30 +144,30 @@ test('reads are batched while another read is in progress, but do not wait for o
     'test_triple',
     'SELECT w.n, 3 * w.n AS tripled FROM unnest(:n::int[]) AS w (n)',
   )
-  const begun: { keys: unknown; end(): void }[] = []
+  const started: { keys: unknown; end(): void }[] = []
   const held: Queryable = {
     get sharedReads() {
       return held
     },
     async query(config) {
-      await new Promise<void>((end) => begun.push({ keys: config.values?.[0], end }))
+      await new Promise<void>((end) => started.push({ keys: config.values?.[0], end }))
       return database.query(config)
     },
   }
   const ask = (n: number) => triple.one(held, { n })
-  const keys = () => begun.map((each) => each.keys)
+  const keys = () => started.map((each) => each.keys)
   const first = ask(1)
-  await eventually(() => begun.length === 1)
+  await eventually(() => started.length === 1)
   const others = [ask(2), ask(3)]
-  // They are not in the first batch, and do not wait for its end.
-  await eventually(() => begun.length === 2)
+  // These reads are not in the first batch, and do not wait for its end.
+  await eventually(() => started.length === 2)
   expect(keys()).toEqual([[1], [2, 3]])
   const last = [ask(4), ask(5)]
-  begun[1]!.end()
+  started[1]!.end()
   expect((await Promise.all(others)).map((row) => row?.tripled)).toEqual([6, 9])
-  await eventually(() => begun.length === 3)
+  await eventually(() => started.length === 3)
   expect(keys()).toEqual([[1], [2, 3], [4, 5]])
-  for (const { end } of begun) end()
+  for (const { end } of started) end()
   expect((await Promise.all([first, ...last])).map((row) => row?.tripled)).toEqual([3, 12, 15])
 })
 
@@ -176,16 +176,16 @@ test('reads that follow a finished read join the batch that was waiting', async 
     'test_echo',
     'SELECT w.n FROM unnest(:n::int[]) AS w (n)',
   )
-  const begun: unknown[] = []
+  const started: unknown[] = []
   let meanwhile: Promise<object | undefined> | undefined
-  // It responds immediately, so that a slow machine does not cause timeouts.
+  // This database responds immediately, so that a slow machine does not cause timeouts.
   const prompt: Queryable = {
     get sharedReads() {
       return prompt
     },
     async query({ values }) {
       const numbers = values?.[0] as number[]
-      begun.push(numbers)
+      started.push(numbers)
       meanwhile ??= ask(3)
       return { rows: numbers.map((n) => ({ n })) } as unknown as Awaited<ReturnType<Queryable['query']>>
     },
@@ -193,7 +193,7 @@ test('reads that follow a finished read join the batch that was waiting', async 
   const ask = (n: number) => echo.one(prompt, { n })
   expect(await ask(1).then(() => ask(2))).toEqual({ n: 2 })
   expect(await meanwhile).toEqual({ n: 3 })
-  expect(begun).toEqual([[1], [3, 2]])
+  expect(started).toEqual([[1], [3, 2]])
 })
 
 test('a failing statement fails all reads that share it, and no later ones', async () => {

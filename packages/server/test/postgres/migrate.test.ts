@@ -16,7 +16,7 @@ const addVersion = (query: Query, version: number, minCompatible: number) =>
     minCompatible,
   ])
 
-/** The schema and every row that the migrations insert. */
+/** Returns the schema and every row that the migrations insert. */
 async function contentOf(query: Query): Promise<{ schema: string; rows: string[] }> {
   const { rows: tables } = await query(
     `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_versions' ORDER BY 1`,
@@ -77,7 +77,7 @@ test('a migration that waits for a lock does not block other processes, and cont
     )
     return rows.length > 0
   })
-  // Behind a migration that waits, a read would wait for the holder, which does not end before the read does.
+  // If the migration waited in the lock queue, the read would wait behind it until the holder commits.
   await reader.query(`SET lock_timeout = '20s'; SELECT FROM organizations`)
   await holder.query('COMMIT')
   await migrating

@@ -7,7 +7,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
 import type { QueryResult } from '../../src/postgres/prepared.ts'
 
-/** A database with one connection, so that each statement runs after the previous one on the same connection. */
+/** Opens a database with one connection, so that each statement runs after the previous one on the same connection. */
 async function withOneConnection(): Promise<Database> {
   const store = await createDatabase()
   onTestFinished(() => store.drop())

@@ -10,8 +10,9 @@ import { takeLease } from '../../src/postgres/leases.ts'
  * lower the number.
  */
 const budget = {
-  // Two statements of each read the caller and the project in the transaction of the batch, because the batch forms
-  // before it. The stamper and the webhooks that it wakes are not counted, because they process many events together.
+  // Two statements of each request read the caller and the project in the transaction, because the batch formed
+  // before the transaction began. The stamper and the webhooks that it wakes are not counted, because they process
+  // many events together.
   creation: { statements: 16, roundTrips: 5, commits: 5 },
   deletion: { statements: 22, roundTrips: 14, commits: 7 },
   'GET of a VM': { statements: 1, roundTrips: 1, commits: 1 },
@@ -95,7 +96,7 @@ test('a creation and a deletion stay within their budget of statements, round tr
 test('concurrent creations each cost less than half of a single one', async () => {
   const { newVm, removeVm, succeeded } = resourcesOf(service)
   const together = 8
-  /** The cost of a batch divided by the cost of the same requests one by one. */
+  /** Returns the cost of a batch divided by the cost of the same requests one by one. */
   const shareOfARound = async () => {
     const ids: string[] = []
     const create = async () => ids.push(await newVm())
@@ -112,9 +113,9 @@ test('concurrent creations each cost less than half of a single one', async () =
 
 test('a GET of a record takes one statement', async () => {
   const { createVm, ended } = resourcesOf(service)
-  const begun = await createVm()
-  await ended(begun)
-  const { operation_id, metadata } = begun.operation
+  const accepted = await createVm()
+  await ended(accepted)
+  const { operation_id, metadata } = accepted.operation
   const params = { vm_id: metadata.id, operation_id }
   await expectWithin('GET of a VM', { work: () => service.ok('vmGet', { params }) })
   await expectWithin('GET of an operation', { work: () => service.ok('operationGet', { params }) })

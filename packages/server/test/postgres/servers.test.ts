@@ -61,7 +61,7 @@ test('connections go to the first server that is the primary, and move when anot
   })
   expect(moved).toEqual([{ name: nameOf(one) }])
 
-  // The listener moves as well.
+  // Listeners move to the other server as well.
   const other = new Signals(one)
   await other.open()
   onTestFinished(() => other.close())
@@ -73,7 +73,7 @@ test('connections go to the first server that is the primary, and move when anot
   })
 })
 
-test('without a primary, every server was tried and the error says so', async () => {
+test('without a primary, every server is tried, and the error names the reason', async () => {
   const { one, two, setReadOnly } = await openServers()
   await setReadOnly(one, true)
   await setReadOnly(two, true)

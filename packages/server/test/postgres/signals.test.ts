@@ -40,18 +40,19 @@ test('signals of many processes are handled no more often than signals of one', 
   const [listener, ...speakers] = await open(6)
   let count = 0
   listener!.on('operations', () => count++)
-  const begun = performance.now()
+  const startedAt = performance.now()
   for (let round = 0; round < 20; round++) {
     for (const speaker of speakers) speaker.send('operations')
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   await eventually(() => count > 0)
-  const elapsedMs = performance.now() - begun
-  // Once in twenty milliseconds, as with one sender. Without the limit, five senders would make it five times as often.
+  const elapsedMs = performance.now() - startedAt
+  // Signals are handled once in twenty milliseconds, as with one sender. Without the limit, they would be handled five
+  // times as often.
   expect(count).toBeLessThanOrEqual(Math.ceil(elapsedMs / 20) + 1)
 })
 
-test('a wake-up reaches only this process', async () => {
+test('a wake-up reaches only the process that sends it', async () => {
   const [here, there] = await open(2)
   const received: string[] = []
   here!.on('operations', () => received.push('here'))

@@ -25,7 +25,7 @@ async function openWire() {
   return { wire, store }
 }
 
-/** A database with idle connections, each of which times out after 400 ms. */
+/** Opens a database with idle connections that time out after 400 ms. */
 async function withIdleConnections(options: Partial<DatabaseOptions> = {}) {
   const { wire } = await openWire()
   const database = new Database({ url: wire.url, poolSize: 4, responseMs: 400, ...options })
@@ -116,7 +116,7 @@ test('a start whose connection falls silent before the migration fails, and can 
   const { wire, store } = await openWire()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  // Another process migrates, and this one waits for its lock.
+  // Another process migrates, and this process waits for the lock of the migration.
   const holder = new pg.Client(store.url)
   await holder.connect()
   onTestFinished(() => holder.end())

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { columns, filteredStatement, statement } from '../../src/postgres/statement.ts'
 
-/** A database that records the queries passed to the driver. */
+/** Returns a database that records the queries passed to the driver. */
 function recorder() {
   const configs: pg.QueryConfig[] = []
   const query = async (config: pg.QueryConfig) => {
@@ -19,7 +19,7 @@ async function asked<Params>(text: string, params: Params) {
   return db.configs[0]
 }
 
-test('named parameters become numbered ones', async () => {
+test('the named parameters of a statement become numbered ones', async () => {
   const text = 'SELECT * FROM vms WHERE project_id = :projectId AND id = ANY(:ids)'
   expect(await asked(text, { ids: ['b', 'c'], projectId: 'a' })).toEqual({
     name: expect.stringMatching(/^test_/),
@@ -28,7 +28,7 @@ test('named parameters become numbered ones', async () => {
   })
 })
 
-test('casts and string literals stay as they are', async () => {
+test('casts and string literals in a statement are not changed', async () => {
   const text = `SELECT now()::text, to_char(:at::timestamptz, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '{}'::jsonb`
   expect(await asked(text, { at: 'x' })).toMatchObject({
     text: `SELECT now()::text, to_char($1::timestamptz, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '{}'::jsonb`,
@@ -36,7 +36,7 @@ test('casts and string literals stay as they are', async () => {
   })
 })
 
-test('a name that is used twice is sent as one value', async () => {
+test('a parameter that a statement uses twice is sent as one value', async () => {
   const text = 'SELECT :id, :idle WHERE :beforeId::uuid IS NULL OR :id < :beforeId'
   expect(await asked(text, { id: 1, idle: 2, beforeId: null })).toMatchObject({
     text: 'SELECT $1, $2 WHERE $3::uuid IS NULL OR $1 < $3',
@@ -44,21 +44,21 @@ test('a name that is used twice is sent as one value', async () => {
   })
 })
 
-test('members that the text does not name are not sent', async () => {
+test('parameters that the text of a statement does not name are not sent', async () => {
   expect(await asked('SELECT :id', { id: 1, name: 'x' })).toMatchObject({ values: [1] })
 })
 
-test('a missing value throws with the names of statement and parameter', async () => {
+test('a missing value is an error that names the statement and the parameter', async () => {
   await expect(asked('SELECT :id, :name', { id: 1, name: undefined })).rejects.toThrow(
     /^statement test_\S+ no value for :name$/,
   )
 })
 
-test('a statement without parameters takes none', async () => {
+test('a statement without parameters is sent without values', async () => {
   expect(await asked('SELECT 1', undefined)).toMatchObject({ text: 'SELECT 1', values: [] })
 })
 
-test('parameters can be given by position, in any order of their names', async () => {
+test('the parameters of a statement can be given by position', async () => {
   const db = recorder()
   const find = statement<never, { projectId: string; id: string }>(
     `test_${randomUUID()}`,
@@ -68,7 +68,7 @@ test('parameters can be given by position, in any order of their names', async (
   expect(db.configs[0]).toMatchObject({ values: ['the project', 'the id'] })
 })
 
-test('rows become one array for each member, even if there are none', () => {
+test('columns returns one array for each column, even if there are no rows', () => {
   const rows = [
     { id: 'a', max: 1 },
     { id: 'b', max: null },

@@ -11,7 +11,7 @@ const { commit } = JSON.parse(readFileSync(join(root, 'packages/server/released.
 const folder = 'packages/server/migrations/'
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' })
 
-/** The migrations of the last release; undefined in a checkout without that part of the history. */
+/** Returns the migrations of the last release; undefined in a checkout without that part of the history. */
 function releasedMigrations() {
   try {
     git('cat-file', '-e', `${commit}^{commit}`)

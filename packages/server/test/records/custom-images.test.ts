@@ -18,19 +18,19 @@ const location = 'us-east1-a'
 let count = 0
 const some = (prefix: string) => `${prefix}-${++count}`
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
-const finished = async ({ operation }: Begun) => {
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
+const awaitEnd = async ({ operation }: OperationResponse) => {
   const ended = await service.ended(operation.operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED' })
   return operation.metadata.id
 }
 const newVm = async (body: object = {}) =>
-  finished(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
+  awaitEnd(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
 const stop = async (vm_id: string) =>
-  finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+  awaitEnd(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
 const newImage = async (body: object) =>
-  finished(await service.ok('customImageCreate', { body: { name: some('image'), ...body } as never }))
-/** A request for a VM from a custom image. */
+  awaitEnd(await service.ok('customImageCreate', { body: { name: some('image'), ...body } as never }))
+/** Returns the body of a request for a VM from a custom image. */
 function fromImage(custom_image: string, more: object = {}) {
   const { image: _, ...body } = vmBody({ location, ...more })
   return { ...body, custom_image }
@@ -40,11 +40,11 @@ const engine = () => service.server.services.engines.get(location) as SimulatedE
 test('an image of a stopped VM outlives the VM, and VMs outlive the image', async () => {
   const vm_id = await newVm({ os_disk_size: '256GiB' })
   await stop(vm_id)
-  const begun = await service.ok('customImageCreate', {
+  const accepted = await service.ok('customImageCreate', {
     body: { name: 'trainer', vm_id, tags: ['cuda', 'cloud-init'], labels: { team: 'ml' } },
   })
-  const ended = await service.ended(begun.operation.operation_id)
-  const custom_image_id = begun.operation.metadata.id
+  const ended = await service.ended(accepted.operation.operation_id)
+  const custom_image_id = accepted.operation.metadata.id
   const image = await service.ok('customImageGet', { params: { custom_image_id } })
   expect(ended).toMatchObject({ state: 'SUCCEEDED', metadata: { type: 'custom_image' }, result: image })
   expect(image).toEqual({
@@ -59,38 +59,38 @@ test('an image of a stopped VM outlives the VM, and VMs outlive the image', asyn
       [custom_image_id],
     )
   expect(await metered()).toEqual([{ product_name: 'custom-image', quantity: 32 }])
-  await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
 
-  const made = await finished(
+  const newVmId = await awaitEnd(
     await service.ok('vmCreate', { body: fromImage('trainer', { startup_script: '#cloud-config\n{}\n' }) }),
   )
-  const vm = await service.ok('vmGet', { params: { vm_id: made } })
+  const vm = await service.ok('vmGet', { params: { vm_id: newVmId } })
   expect(vm).toMatchObject({ image: 'trainer:latest', custom_image_id, state: 'STATE_RUNNING' })
   expect(vm.disks[0]).toMatchObject({ attachment_type: 'os', size: '256GiB' })
-  await finished(await service.ok('customImageDelete', { params: { custom_image_id } }))
+  await awaitEnd(await service.ok('customImageDelete', { params: { custom_image_id } }))
   expect(await metered()).toEqual([])
-  await stop(made)
-  await finished(await service.ok('vmUpdate', { params: { vm_id: made }, body: { action: 'START' } }))
-  expect(await service.ok('vmGet', { params: { vm_id: made } })).toMatchObject({ custom_image_id })
+  await stop(newVmId)
+  await awaitEnd(await service.ok('vmUpdate', { params: { vm_id: newVmId }, body: { action: 'START' } }))
+  expect(await service.ok('vmGet', { params: { vm_id: newVmId } })).toMatchObject({ custom_image_id })
   expect(await service.call('vmCreate', { body: fromImage('trainer') })).toMatchObject({
     status: 400,
     body: { details: [{ field: '/custom_image' }] },
   })
-  await finished(await service.ok('vmDelete', { params: { vm_id: made } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id: newVmId } }))
   await settle(service)
   await checkInvariants(service)
 })
 
-test('a name without a version means the newest image that is available', async () => {
+test('an image name without a version means the newest image that is available', async () => {
   const vm_id = await newVm()
   await stop(vm_id)
   const first = await newImage({ name: 'base:v1', vm_id })
   const second = await newImage({ name: 'base:v2', vm_id })
   await newImage({ name: 'base2:v9', vm_id })
   const imageOf = async (ref: string) => {
-    const made = await finished(await service.ok('vmCreate', { body: fromImage(ref) }))
-    const { custom_image_id } = await service.ok('vmGet', { params: { vm_id: made } })
-    await finished(await service.ok('vmDelete', { params: { vm_id: made } }))
+    const newVmId = await awaitEnd(await service.ok('vmCreate', { body: fromImage(ref) }))
+    const { custom_image_id } = await service.ok('vmGet', { params: { vm_id: newVmId } })
+    await awaitEnd(await service.ok('vmDelete', { params: { vm_id: newVmId } }))
     return custom_image_id
   }
   expect(await imageOf('base')).toBe(second)
@@ -100,13 +100,13 @@ test('a name without a version means the newest image that is available', async 
   expect(items.map(({ name }) => name)).toEqual(['base:v2', 'base:v1'])
   const taken = await service.call('customImageCreate', { body: { name: 'base:v1', vm_id } })
   expect(taken).toMatchObject({ status: 409, body: { code: 'already_exists' } })
-  await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
 test('a running VM without an agent is copied only if the request allows it', async () => {
   const vm_id = await newVm()
-  const begun = await service.ok('customImageCreate', { body: { name: some('image'), vm_id } })
-  expect(await service.ended(begun.operation.operation_id)).toMatchObject({
+  const accepted = await service.ok('customImageCreate', { body: { name: some('image'), vm_id } })
+  expect(await service.ended(accepted.operation.operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'conflict', message: expect.stringContaining('allow_crash_consistent') },
   })
@@ -116,42 +116,45 @@ test('a running VM without an agent is copied only if the request allows it', as
   await engine().setGuestAgent(true)
   expect(await consistencyOf(await newImage({ vm_id }))).toBe('frozen')
   await engine().setGuestAgent(false)
-  await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
 test('an image can be created from a snapshot, and templates and groups can use it', async () => {
   const disk = await service.ok('diskCreate', { body: { name: some('disk'), size: '20GiB', location } })
-  const disk_id = await finished(disk)
-  const snapshot_id = await finished(
+  const disk_id = await awaitEnd(disk)
+  const snapshot_id = await awaitEnd(
     await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } }),
   )
   const custom_image_id = await newImage({ name: 'from-snapshot', snapshot_id })
-  await finished(await service.ok('snapshotDelete', { params: { snapshot_id } }))
+  await awaitEnd(await service.ok('snapshotDelete', { params: { snapshot_id } }))
   const { name: _, ...members } = fromImage('from-snapshot', { type: 'a40.1x', location: 'any' })
   const template = await service.ok('instanceTemplateCreate', {
     body: { name: some('template'), ...members },
   })
-  const made = await finished(
+  const newVmId = await awaitEnd(
     await service.ok('vmCreate', { body: { name: some('vm'), instance_template_id: template.id } }),
   )
-  expect(await service.ok('vmGet', { params: { vm_id: made } })).toMatchObject({ custom_image_id, location })
+  expect(await service.ok('vmGet', { params: { vm_id: newVmId } })).toMatchObject({
+    custom_image_id,
+    location,
+  })
   const other = await service.ok('vmCreate', {
     body: { name: some('vm'), instance_template_id: template.id, image: 'debian12' },
   })
-  const plain = await service.ok('vmGet', { params: { vm_id: await finished(other) } })
+  const plain = await service.ok('vmGet', { params: { vm_id: await awaitEnd(other) } })
   expect(plain).toMatchObject({ custom_image_id: '', image: 'debian12' })
   const group = await service.ok('instanceGroupCreate', {
     body: { name: some('group'), desired_count: 2, template_id: template.id },
   })
-  const instance_group_id = await finished(group)
+  const instance_group_id = await awaitEnd(group)
   const { instances } = await service.ok('instanceGroupGet', { params: { instance_group_id } })
   const { items } = await service.ok('vmList', { query: { ids: instances.join(',') } })
   expect(items.map((vm) => vm.custom_image_id)).toEqual([custom_image_id, custom_image_id])
-  await finished(await service.ok('instanceGroupDelete', { params: { instance_group_id } }))
-  for (const vm_id of [made, plain.id]) await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('instanceGroupDelete', { params: { instance_group_id } }))
+  for (const vm_id of [newVmId, plain.id]) await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
-test('invalid requests are refused with the reason', async () => {
+test('invalid requests for custom images are refused with the reason', async () => {
   const vm_id = await newVm()
   await stop(vm_id)
   const custom_image_id = await newImage({ name: 'refused', vm_id })
@@ -168,7 +171,7 @@ test('invalid requests are refused with the reason', async () => {
     [fromImage('refused', { startup_script: '#cloud-config\n{}\n' }), '/startup_script'],
   ] as const)
     expect(await vm(body)).toMatchObject({ status: 400, body: { details: [{ field }] } })
-  await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
 test('an image from which a VM is being created is not deleted; VMs that exist do not matter', async () => {
@@ -176,28 +179,28 @@ test('an image from which a VM is being created is not deleted; VMs that exist d
   await stop(vm_id)
   const custom_image_id = await newImage({ name: 'busy', vm_id })
   await engine().addFault({ method: 'ensureVm', kind: 'fail', times: 1000 })
-  const begun = await service.ok('vmCreate', { body: fromImage('busy') })
+  const accepted = await service.ok('vmCreate', { body: fromImage('busy') })
   const params = { custom_image_id }
   expect(await service.call('customImageDelete', { params })).toMatchObject({
     status: 409,
     body: { code: 'conflict' },
   })
   await engine().clearFaults()
-  const made = await finished(begun)
-  await finished(await service.ok('customImageDelete', { params }))
-  for (const id of [made, vm_id]) await finished(await service.ok('vmDelete', { params: { vm_id: id } }))
+  const newVmId = await awaitEnd(accepted)
+  await awaitEnd(await service.ok('customImageDelete', { params }))
+  for (const id of [newVmId, vm_id]) await awaitEnd(await service.ok('vmDelete', { params: { vm_id: id } }))
 })
 
 test('an image whose VM is deleted during the copy fails and leaves nothing', async () => {
   const vm_id = await newVm()
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
-  const begun = await service.ok('customImageCreate', {
+  const accepted = await service.ok('customImageCreate', {
     body: { name: 'gone', vm_id, allow_crash_consistent: true },
   })
   // The deletion of a VM never waits for a copy; the copy then fails and leaves nothing.
-  await finished(await service.ok('vmDelete', { params: { vm_id } }))
+  await awaitEnd(await service.ok('vmDelete', { params: { vm_id } }))
   await engine().clearFaults()
-  const failed = await service.ended(begun.operation.operation_id)
+  const failed = await service.ended(accepted.operation.operation_id)
   expect(failed).toMatchObject({ state: 'FAILED' })
   expect((await service.ok('customImageList', { query: { names: 'gone:latest' } })).items).toEqual([])
   await settle(service)
@@ -209,11 +212,11 @@ test('where storage is local, VMs are created on the host of the image, which is
   const vm_id = await newVm(here)
   await stop(vm_id)
   const custom_image_id = await newImage({ name: 'local', vm_id })
-  const made = await finished(await service.ok('vmCreate', { body: fromImage('local', here) }))
+  const newVmId = await awaitEnd(await service.ok('vmCreate', { body: fromImage('local', here) }))
   const hosts = await service.sql<{ id: string; name: string }>(
     `SELECT DISTINCT h.id, h.name FROM hosts h
      WHERE h.id IN (SELECT host_id FROM vms WHERE id = ANY ($1::uuid[])) OR h.id IN (SELECT host_id FROM captures WHERE id = $2)`,
-    [[vm_id, made], custom_image_id],
+    [[vm_id, newVmId], custom_image_id],
   )
   expect(hosts).toHaveLength(1)
   const [host] = hosts

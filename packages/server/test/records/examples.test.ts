@@ -18,7 +18,7 @@ import {
   recordRefusals,
 } from '../support/examples/refusals.ts'
 import { recordSingleSignOn } from '../support/examples/single-sign-on.ts'
-import { shortened, stabilized } from '../support/examples/stable-values.ts'
+import { shortenLists, stabilize } from '../support/examples/stable-values.ts'
 import {
   recordCatalogue,
   recordEvents,
@@ -63,7 +63,7 @@ async function recordedRun() {
     [issuer]: 'https://idp.example.com',
     [receiver]: 'https://hooks.example.com',
   }
-  const recording = stabilized(shortened(recorder.recording) as Recording, addresses)
+  const recording = stabilize(shortenLists(recorder.recording) as Recording, addresses)
   const log = recording.routes.vmSerialLog!.response as { content: string; next_offset: number }
   // This metric counts the bytes of a log that contains addresses of this run.
   log.next_offset = Buffer.byteLength(log.content)

@@ -37,8 +37,8 @@ const { ended, succeeded, removeVm } = (() => {
 
 test('twenty versions created at the same time are numbered from 1 to 20 without a gap', async () => {
   const name = freshName('trainer')
-  const made = await Promise.all(Array.from({ length: 20 }, () => create({ name, new_version: true })))
-  const numbers = made.map(({ version }) => version).toSorted((one, other) => one - other)
+  const created = await Promise.all(Array.from({ length: 20 }, () => create({ name, new_version: true })))
+  const numbers = created.map(({ version }) => version).toSorted((one, other) => one - other)
   expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   const { items } = await service.ok('instanceTemplateList', { query: { names: name, latest: true } })
   expect(items).toMatchObject([{ name, version: 20 }])
@@ -112,9 +112,9 @@ test('viewers and read keys never see a script', async () => {
   const startup_script = '#!/bin/sh\nexport TOKEN=very-secret\n'
   const hidden = `sha256:${createHash('sha256').update(startup_script).digest('hex')}`
   const { id } = await create({ name: freshName('trainer'), ...members, startup_script })
-  const begun = await service.ok('vmCreate', { body: vmBody({ startup_script }) })
-  const { operation_id } = begun.operation
-  await succeeded(begun)
+  const accepted = await service.ok('vmCreate', { body: vmBody({ startup_script }) })
+  const { operation_id } = accepted.operation
+  await succeeded(accepted)
   const params = { instance_template_id: id, operation_id }
   for (const token of [viewer, readKey]) {
     const responses = [
@@ -140,19 +140,19 @@ test('viewers and read keys never see a script', async () => {
   expect(items.find((each) => each.operation_id === operation_id)!.metadata.request).toMatchObject({
     startup_script: hidden,
   })
-  await removeVm(begun.operation.metadata.id)
+  await removeVm(accepted.operation.metadata.id)
 })
 
 test('a viewer who waits for an operation gets its end without the script', async () => {
   await service.clock.freeze()
   const startup_script = 'echo very-secret'
-  const begun = await service.ok('vmCreate', { body: vmBody({ startup_script }) })
-  const params = { operation_id: begun.operation.operation_id }
+  const accepted = await service.ok('vmCreate', { body: vmBody({ startup_script }) })
+  const params = { operation_id: accepted.operation.operation_id }
   const waiting = service.ok('operationGet', { token: viewer, params, query: { wait: 20 } })
-  await succeeded(begun)
+  await succeeded(accepted)
   expect(JSON.stringify(await waiting)).not.toContain('very-secret')
   await service.clock.thaw()
-  await removeVm(begun.operation.metadata.id)
+  await removeVm(accepted.operation.metadata.id)
 })
 
 test('new disks are created with the VM, attached to it, and stay when it is deleted', async () => {
@@ -214,7 +214,7 @@ test('new disks are refused for a name that is taken, a wrong size and a type th
   await succeeded(await service.ok('diskDelete', { params: { disk_id: taken } }))
 })
 
-test('an estimate covers the template and its new disks', async () => {
+test('a cost estimate covers the template and its new disks', async () => {
   const { id } = await create({ name: freshName('trainer'), ...members, new_disks: [{ size: '100GiB' }] })
   const vm = { name: freshName('vm'), instance_template_id: id }
   const { items } = await service.ok('estimateCreate', { body: { vm } })

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const reserve = (changes: Record<string, unknown> = { location }) =>
   service.call('addressCreate', { body: { name: freshName('address'), ...changes } })
-const reserved = async (changes?: Record<string, unknown>) => {
+const newAddress = async (changes?: Record<string, unknown>) => {
   const { status, body } = await reserve(changes)
   expect(status).toBe(200)
   return body
@@ -35,10 +35,10 @@ const publicOf = async (vm_id: string) => {
 const destination = async (vm_id: string) =>
   (await service.ok('vmGet', { params: { vm_id } })).ssh_destination
 const wrong = (field: string) => ({ status: 400, body: { details: [{ field }] } })
-const deleted = async (vm_id: string) => resources.succeeded(await resources.removeVm(vm_id))
+const deleteVm = async (vm_id: string) => resources.succeeded(await resources.removeVm(vm_id))
 
 test('a reserved address outlives its VM, and a new VM can have it', async () => {
-  const { id, address } = await reserved()
+  const { id, address } = await newAddress()
   const first = await resources.newVm({ public_address_id: id })
   expect(await publicOf(first)).toEqual({ address, id, type: 'static' })
   expect(await destination(first)).toBe(`ubuntu@${address}`)
@@ -47,7 +47,7 @@ test('a reserved address outlives its VM, and a new VM can have it', async () =>
     body: { ...vmBody(), public_address_id: id },
   })
   expect(taken).toMatchObject({ status: 409, body: { code: 'conflict' } })
-  await deleted(first)
+  await deleteVm(first)
   expect(await read(id)).toMatchObject({ vm_id: '', address })
   const second = await resources.newVm({ public_address_id: id, location: 'any' })
   expect(await publicOf(second)).toEqual({ address, id, type: 'static' })
@@ -56,20 +56,20 @@ test('a reserved address outlives its VM, and a new VM can have it', async () =>
 test('the dynamic address of a VM can be reserved, and the VM keeps it', async () => {
   const vm = await resources.newVm()
   const before = await publicOf(vm)
-  const { id, address } = await reserved({ vm_id: vm })
+  const { id, address } = await newAddress({ vm_id: vm })
   expect({ id, address }).toEqual({ id: before.id, address: before.address })
   expect(await publicOf(vm)).toEqual({ ...before, type: 'static' })
   expect(await reserve({ vm_id: vm })).toMatchObject({ status: 409, body: { code: 'conflict' } })
   const hidden = await resources.newVm({ public_ip: 'none' })
   expect((await reserve({ vm_id: hidden })).status).toBe(409)
-  await deleted(vm)
+  await deleteVm(vm)
   expect(await read(id)).toMatchObject({ vm_id: '', address })
 })
 
 test('an assigned address replaces the dynamic one, and unassigning gives the VM another one', async () => {
   const vm = await resources.newVm()
   const { address: dynamic } = await publicOf(vm)
-  const { id, address } = await reserved()
+  const { id, address } = await newAddress()
   await resources.succeeded(await resources.assign(id, vm))
   expect(await publicOf(vm)).toEqual({ address, id, type: 'static' })
   expect(await destination(vm)).toBe(`ubuntu@${address}`)
@@ -97,7 +97,7 @@ test('an assigned address replaces the dynamic one, and unassigning gives the VM
 })
 
 test('events say which VM got or lost a reserved address, for every possible reason', async () => {
-  const { id } = await reserved()
+  const { id } = await newAddress()
   const first = await resources.succeeded(
     await service.ok('vmCreate', { body: { ...vmBody(), public_address_id: id } }),
   )
@@ -105,8 +105,8 @@ test('events say which VM got or lost a reserved address, for every possible rea
   await resources.succeeded(await resources.assign(id, second))
   await resources.succeeded(await resources.unassign(id))
   await resources.succeeded(await resources.assign(id, second))
-  await deleted(second)
-  const other = await reserved()
+  await deleteVm(second)
+  const other = await newAddress()
   await resources.succeeded(await resources.assign(id, first))
   await resources.succeeded(await resources.assign(other.id, first))
   const { items } = await service.ok('eventList', { query: { resource_id: id } })
@@ -133,7 +133,7 @@ test('events say which VM got or lost a reserved address, for every possible rea
 test('a VM without a public address and a VM that is off can get a reserved one', async () => {
   const vm = await resources.newVm({ public_ip: 'none' })
   await resources.succeeded(await resources.act(vm, { action: 'STOP' }))
-  const { id, address } = await reserved()
+  const { id, address } = await newAddress()
   await resources.succeeded(await resources.assign(id, vm))
   expect(await destination(vm)).toBe('')
   await resources.succeeded(await resources.act(vm, { action: 'START' }))
@@ -142,16 +142,16 @@ test('a VM without a public address and a VM that is off can get a reserved one'
 
 test('an address moves from one VM to another, and the first gets a dynamic one', async () => {
   const [from, to] = [await resources.newVm(), await resources.newVm()]
-  const { id, address } = await reserved({ vm_id: from })
+  const { id, address } = await newAddress({ vm_id: from })
   await resources.succeeded(await resources.assign(id, to))
   expect(await publicOf(to)).toEqual({ address, id, type: 'static' })
   expect(await publicOf(from)).toMatchObject({ type: 'dynamic' })
   expect((await publicOf(from)).address).not.toBe(address)
 })
 
-test('one of two concurrent assignments succeeds', async () => {
+test('exactly one of several concurrent assignments of an address succeeds', async () => {
   const vms = [await resources.newVm(), await resources.newVm(), await resources.newVm()]
-  const { id } = await reserved()
+  const { id } = await newAddress()
   // The first assignment lasts until the others have been tried. An address may move as soon as it has ended.
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 1_000 })
   const tried = await Promise.all(
@@ -167,9 +167,9 @@ test('one of two concurrent assignments succeeds', async () => {
   expect(await read(id)).toMatchObject({ vm_id: holder })
 })
 
-test('if the address cannot be taken from its VM, it stays there', async () => {
+test('a reserved address that cannot be taken from its VM stays there', async () => {
   const [from, to] = [await resources.newVm(), await resources.newVm()]
-  const { id, address } = await reserved({ vm_id: from })
+  const { id, address } = await newAddress({ vm_id: from })
   const before = await publicOf(to)
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'reject', resourceId: from })
   const { operation } = await resources.assign(id, to)
@@ -183,33 +183,33 @@ test('if the address cannot be taken from its VM, it stays there', async () => {
 
 test('a deletion of the VM that gives or gets an address does not lose the address', async () => {
   const [from, to] = [await resources.newVm(), await resources.newVm()]
-  const { id } = await reserved({ vm_id: from })
+  const { id } = await newAddress({ vm_id: from })
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 2, resourceId: from })
   const { operation } = await resources.assign(id, to)
-  await deleted(from)
+  await deleteVm(from)
   expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect(await read(id)).toMatchObject({ vm_id: to })
   const next = await resources.newVm()
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 2, resourceId: next })
   const second = await resources.assign(id, next)
-  await deleted(next)
+  await deleteVm(next)
   expect(await service.ended(second.operation.operation_id)).toMatchObject({ state: 'FAILED' })
   await service.simulator().clearFaults()
 })
 
 test('while the host of its VM is lost, an address cannot move, even if the VM is deleted', async () => {
   const [from, to] = [await resources.newVm(), await resources.newVm()]
-  const { id } = await reserved({ vm_id: from })
+  const { id } = await newAddress({ vm_id: from })
   const [row] = await service.sql<{ id: string; name: string }>(
     'SELECT h.id, h.name FROM hosts h JOIN vms v ON v.host_id = h.id WHERE v.id = $1',
     [from],
   )
-  // A report of the host would end its loss.
+  // A report would mark the host as up again.
   await service.simulator().setHostLost(row!.name, true)
   await service.sql(`UPDATE hosts SET state = 'down' WHERE id = $1`, [row!.id])
   const assign = () => service.call('addressAssign', { params: { address_id: id }, body: { vm_id: to } })
   expect(await assign()).toMatchObject({ status: 409, body: { code: 'conflict' } })
-  await deleted(from)
+  await deleteVm(from)
   expect(await assign()).toMatchObject({ status: 409, body: { code: 'conflict' } })
   expect((await service.call('addressDelete', { params: { address_id: id } })).status).toBe(409)
   await service.simulator().setHostLost(row!.name, false)
@@ -235,12 +235,12 @@ test('a dynamic address is never a reserved one, even if only one address is lef
   expect(await addressOf(await newVm())).toBe(address)
 })
 
-test('requests that cannot be met are rejected', async () => {
+test('requests for reserved addresses that cannot be met are rejected', async () => {
   expect((await reserve({})).status).toBe(400)
   const vm = await resources.newVm()
   expect((await reserve({ location, vm_id: vm })).status).toBe(400)
   expect((await reserve({ vm_id: crypto.randomUUID() })).status).toBe(400)
-  const elsewhere = await reserved({ location: 'eu-north1-a' })
+  const elsewhere = await newAddress({ location: 'eu-north1-a' })
   const params = { address_id: elsewhere.id }
   expect((await service.call('addressAssign', { params, body: { vm_id: vm } })).status).toBe(400)
   const body = { ...vmBody(), public_address_id: elsewhere.id }
@@ -255,7 +255,7 @@ test('requests that cannot be met are rejected', async () => {
 })
 
 test('a reserved address is metered while no running VM has it', async () => {
-  const { id } = await reserved()
+  const { id } = await newAddress()
   const isMetered = async () => {
     const open = 'SELECT product_name FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)'
     const rows = await service.sql<{ product_name: string }>(open, [id])
@@ -268,7 +268,7 @@ test('a reserved address is metered while no running VM has it', async () => {
   expect(await isMetered()).toEqual(['reserved-address'])
   await resources.succeeded(await resources.act(vm, { action: 'START' }))
   expect(await isMetered()).toEqual([])
-  await deleted(vm)
+  await deleteVm(vm)
   expect(await isMetered()).toEqual(['reserved-address'])
   await service.ok('adminPriceSet', {
     token: service.credentials.operator_key,

@@ -35,7 +35,7 @@ const eventTypes = async (resource_id: string) =>
     ({ type }) => type,
   )
 
-test('an approved request raises the quota, and its alert ends', async () => {
+test('an approved quota request raises the quota, and its alert ends', async () => {
   const before = await limitOf('a100_gpus')
   const { body: created } = await request(before + 8)
   expect(created).toMatchObject({
@@ -65,7 +65,7 @@ test('an approved request raises the quota, and its alert ends', async () => {
   })
 })
 
-test('a rejected request changes no quota', async () => {
+test('a rejected quota request changes no quota', async () => {
   const before = await limitOf('vms')
   const { body: created } = await request(before + 1, { name: 'vms' })
   await decide(created.id, 'rejected', 'Not this month')
@@ -74,7 +74,7 @@ test('a rejected request changes no quota', async () => {
   expect(items[0]).toMatchObject({ id: created.id, state: 'rejected', note: 'Not this month' })
 })
 
-test('approval does not lower a quota that was raised further in the meantime', async () => {
+test('approving a quota request does not lower a quota that was raised further in the meantime', async () => {
   const before = await limitOf('vms')
   const { body: created } = await request(before + 1, { name: 'vms' })
   const items = [{ name: 'vms' as const, max: before + 50 }]
@@ -102,7 +102,7 @@ test('a quota has one open request, which must ask for more than the current lim
   expect(await eventTypes(created.id)).toEqual(['quota_request.withdrawn', 'quota_request.created'])
 })
 
-test('another organization can neither see nor withdraw a request', async () => {
+test('another organization can neither see nor withdraw a quota request', async () => {
   const { body: created } = await request((await limitOf('a100_gpus')) + 1)
   const organization_id = await addOrganization(service.database, 'active')
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
@@ -113,7 +113,7 @@ test('another organization can neither see nor withdraw a request', async () => 
   await decide(created.id, 'rejected')
 })
 
-test('decided requests are deleted after 90 days', async () => {
+test('decided quota requests are deleted after 90 days', async () => {
   const { items } = await service.ok('quotaRequestList', { token: owner })
   expect(items.length).toBeGreaterThan(0)
   await service.clock.advance('91 days')

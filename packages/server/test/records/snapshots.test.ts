@@ -17,27 +17,27 @@ const location = 'us-east1-a'
 let count = 0
 const some = (prefix: string) => `${prefix}-${++count}`
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
-const finished = async ({ operation }: Begun) => {
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
+const awaitEnd = async ({ operation }: OperationResponse) => {
   const ended = await service.ended(operation.operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED' })
   return operation.metadata.id
 }
 const newDisk = async (body: object = {}) =>
-  finished(await service.ok('diskCreate', { body: { name: some('disk'), size: '16GiB', location, ...body } }))
+  awaitEnd(await service.ok('diskCreate', { body: { name: some('disk'), size: '16GiB', location, ...body } }))
 const newVm = async (body: object = {}) =>
-  finished(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
+  awaitEnd(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
 const newSnapshot = async (disk_id: string, body: object = {}) =>
-  finished(await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id, ...body } }))
+  awaitEnd(await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id, ...body } }))
 const engine = () => service.server.services.engines.get(location) as SimulatedEngine
 
 test('a snapshot outlives its disk, and a larger disk is created from it', async () => {
   const disk_id = await newDisk({ block_size: 4096 })
-  const begun = await service.ok('snapshotCreate', {
+  const accepted = await service.ok('snapshotCreate', {
     body: { name: 'monday', disk_id, labels: { team: 'ml' }, description: 'Before the migration' },
   })
-  const ended = await service.ended(begun.operation.operation_id)
-  const params = { snapshot_id: begun.operation.metadata.id }
+  const ended = await service.ended(accepted.operation.operation_id)
+  const params = { snapshot_id: accepted.operation.metadata.id }
   const snapshot = await service.ok('snapshotGet', { params })
   expect(ended).toMatchObject({ state: 'SUCCEEDED', metadata: { type: 'snapshot' }, result: snapshot })
   expect(snapshot).toMatchObject({
@@ -48,16 +48,16 @@ test('a snapshot outlives its disk, and a larger disk is created from it', async
   const query = { created_from: disk_id, label_selector: 'team=ml' }
   expect((await service.ok('snapshotList', { query })).items).toEqual([snapshot])
 
-  await finished(await service.ok('diskDelete', { params: { disk_id } }))
-  const copy = await finished(
+  await awaitEnd(await service.ok('diskDelete', { params: { disk_id } }))
+  const copy = await awaitEnd(
     await service.ok('diskCreate', { body: { name: some('copy'), size: '32GiB', ...params } }),
   )
   expect(await service.ok('diskGet', { params: { disk_id: copy } })).toMatchObject({
     ...{ size: '32GiB', location, block_size: 4096, state: 'available' },
   })
-  const same = await finished(await service.ok('diskCreate', { body: { name: some('copy'), ...params } }))
+  const same = await awaitEnd(await service.ok('diskCreate', { body: { name: some('copy'), ...params } }))
   expect(await service.ok('diskGet', { params: { disk_id: same } })).toMatchObject({ size: '16GiB' })
-  await finished(await service.ok('snapshotDelete', { params }))
+  await awaitEnd(await service.ok('snapshotDelete', { params }))
   expect((await service.call('snapshotGet', { params })).status).toBe(404)
   await settle(service)
   await checkInvariants(service)
@@ -82,7 +82,7 @@ test('a disk of a running VM is frozen if the guest has an agent; otherwise the 
   await service.levers.guestAgent.set({ present: true })
   expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('frozen')
   await service.levers.guestAgent.set({ present: false })
-  await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+  await awaitEnd(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
   expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('off')
 })
 
@@ -90,8 +90,8 @@ test('a disk that is being copied, and its VM, cannot be changed', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm({ disks: [{ disk_id }] })
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
-  const begun = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
-  const { operation_id, metadata } = begun.operation
+  const accepted = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const { operation_id, metadata } = accepted.operation
   const refusals = await Promise.all([
     service.call('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }),
     service.call('vmUpdate', { params: { vm_id }, body: { action: 'RESET' } }),
@@ -107,8 +107,8 @@ test('a disk that is being copied, and its VM, cannot be changed', async () => {
     expect(body).toMatchObject({ code: 'conflict', details: { operation_id } })
   }
   await engine().clearFaults()
-  await finished(begun)
-  await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+  await awaitEnd(accepted)
+  await awaitEnd(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
 })
 
 test('a copy of a disk that is being attached is refused, and the error names the operation to wait for', async () => {
@@ -136,11 +136,11 @@ test('a copy of a disk that is being attached is refused, and the error names th
   await waiting(2)
   await blocker.query('COMMIT')
   await blocker.end()
-  const begun = await attach
-  const { operation_id } = begun.operation
+  const accepted = await attach
+  const { operation_id } = accepted.operation
   expect(await copy).toMatchObject({ status: 409, body: { details: { operation_id } } })
   await engine().clearFaults()
-  await finished(begun)
+  await awaitEnd(accepted)
   await newSnapshot(disk_id)
 })
 
@@ -180,7 +180,7 @@ test('a change of a snapshot completes immediately, and a protected snapshot can
     body: { code: 'protected' },
   })
   await service.ok('snapshotUpdate', { params, body: { deletion_protection: false } })
-  await finished(await service.ok('snapshotDelete', { params }))
+  await awaitEnd(await service.ok('snapshotDelete', { params }))
 })
 
 test('a snapshot from which a disk is being created cannot be deleted, and a failed snapshot leaves nothing', async () => {
@@ -196,7 +196,7 @@ test('a snapshot from which a disk is being created cannot be deleted, and a fai
   ])
     expect(refusal).toMatchObject({ status: 409, body: { code: 'conflict', details: { operation_id } } })
   await engine().clearFaults()
-  await finished(restore)
+  await awaitEnd(restore)
   const { organization_id } = service.credentials
   const usedOf = async () => {
     const token = service.credentials.operator_key
@@ -225,8 +225,8 @@ test('usage counts the stored bytes of a snapshot in whole GB, from its completi
   expect(Number(open!.quantity)).toBe(Math.ceil(stored_bytes / 1024 ** 3))
   expect(open).toMatchObject({ product_name: 'snapshot', resource_type: 'snapshot' })
   await service.levers.clock.advance({ seconds: 7200 })
-  await finished(await service.ok('snapshotDelete', { params: { snapshot_id } }))
-  // Usage is added up when its day is over.
+  await awaitEnd(await service.ok('snapshotDelete', { params: { snapshot_id } }))
+  // The usage of a day is added up when the day is over.
   await service.levers.clock.advance({ seconds: 86_400 })
   const { items } = await service.ok('projectUsage', {
     query: { group_by: 'resource', resource_type: 'snapshot' },

@@ -25,11 +25,11 @@ const stateWhen = (vm_id: string, state: string) =>
 
 test('a VM shows the values of its creation request and the values that were assigned', async () => {
   const startup_script = '#!/bin/sh\necho hello\n'
-  const said = { labels: { team: 'ml' }, description: 'a run', deletion_protection: true }
-  const id = await resources.newVm({ ...said, startup_script })
+  const given = { labels: { team: 'ml' }, description: 'a run', deletion_protection: true }
+  const id = await resources.newVm({ ...given, startup_script })
   const { started_at, ...vm } = await read(id)
   expect(vm).toMatchObject({
-    ...said,
+    ...given,
     ssh_public_keys: [sshKey],
     ssh_host_keys: [],
     startup_script_sha256: createHash('sha256').update(startup_script).digest('hex'),
@@ -147,9 +147,9 @@ test('a VM has all keys that were sent or referenced, each once, even after thos
     ),
   )
   const ssh_key_ids = keys.map(({ id }) => id)
-  const begun = await resources.createVm({ ssh_key_ids })
-  expect(begun.operation.metadata.request).toMatchObject({ ssh_key_ids, ssh_public_key: sshKey })
-  const id = await resources.succeeded(begun)
+  const accepted = await resources.createVm({ ssh_key_ids })
+  expect(accepted.operation.metadata.request).toMatchObject({ ssh_key_ids, ssh_public_key: sshKey })
+  const id = await resources.succeeded(accepted)
   expect((await read(id)).ssh_public_keys).toEqual([sshKey, first, second.trim()])
   const { ssh_public_key, ...body } = vmBody({ ssh_key_ids: ssh_key_ids.slice(0, 1) })
   const alone = await resources.succeeded(await service.ok('vmCreate', { body }))
@@ -212,7 +212,7 @@ test('a failed creation releases the quota and meter of its larger OS disk', asy
   expect(items.find(({ name }) => name === 'disk_gib')!.used).toBe(0)
 })
 
-test('all invariants hold at the end', async () => {
+test('all invariants hold after the tests of this file', async () => {
   await settle(service)
   await checkInvariants(service)
 })

@@ -21,12 +21,12 @@ const log = { info() {}, warn() {}, error() {} }
 const config = defaultConfig()
 config.operations.renewMs = 20
 
-/** The shared tasks of one process. */
+/** Returns the shared tasks of a new process. */
 const newProcess = () => new SharedTasks({ database, config, log })
 const { advance: pass } = clockOf((text, values) => database.query({ text, values }))
 const never = () => new Promise<never>(() => {})
 
-/** Returns whether the process gets the task, whose work takes no time. */
+/** Returns whether the process gets the task and runs it. The task does nothing. */
 const gets = (process: SharedTasks, name: string, everyMs = 60_000) =>
   process.runIfDue({ name, everyMs }, async () => {})
 

@@ -10,11 +10,11 @@ const otherCommits = 30
 let service: TestService
 beforeAll(async () => {
   service = await startService()
-  // Every scheduled task has run once, and the locations are idle.
+  // Waits until every scheduled task has run once.
   const tasks = ['retention', 'usage roll-up', 'card expiry', 'budgets', 'meter reports']
   const turns = [...service.config.locations.map(({ name }) => `reports ${name}`), ...tasks]
-  const taken = () => service.sql('SELECT FROM leases WHERE name = ANY ($1)', [turns])
-  await eventually(async () => (await taken()).length === turns.length)
+  const leasedTurns = () => service.sql('SELECT FROM leases WHERE name = ANY ($1)', [turns])
+  await eventually(async () => (await leasedTurns()).length === turns.length)
 })
 afterAll(() => service?.close())
 
@@ -50,10 +50,10 @@ async function commits(): Promise<number> {
 test('an idle server makes at most two commits a second', async () => {
   const before = await commits()
   await delay(windowS * 1_000)
-  const made = (await commits()) - before
+  const newCommits = (await commits()) - before
   // The server looks for due work, and does nothing else in between.
-  expect(made).toBeGreaterThan(2)
-  expect(made).toBeLessThanOrEqual(2 * windowS + otherCommits)
+  expect(newCommits).toBeGreaterThan(2)
+  expect(newCommits).toBeLessThanOrEqual(2 * windowS + otherCommits)
 }, 60_000)
 
 test.each([

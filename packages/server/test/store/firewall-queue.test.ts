@@ -41,7 +41,7 @@ afterAll(async () => {
   await store.drop()
 })
 
-const want = (projectId: string, count: number) =>
+const requestUpdate = (projectId: string, count: number) =>
   rows(
     database,
     `UPDATE vms SET firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now() - interval '1 second',
@@ -54,8 +54,8 @@ const scope = (projectId: string) => ({ location, projectId, networkId: null })
 
 test('projects with outdated firewalls are found in turn, regardless of their number of VMs', async () => {
   const [a, b, c] = projects as [string, string, string]
-  await want(a, 500)
-  await want(c, 1)
+  await requestUpdate(a, 500)
+  await requestUpdate(c, 1)
   const found = await listOutdatedProjects(database, location, first, 10)
   expect(found).toEqual([
     { project_id: a, is_due: true },
@@ -76,7 +76,7 @@ test('projects with outdated firewalls are found in turn, regardless of their nu
 
 test('a VM whose update failed comes after VMs that were not tried yet', async () => {
   const b = projects[1]!
-  await want(b, 3)
+  await requestUpdate(b, 3)
   const [tried] = await claimOutdated(database, scope(b), 1)
   await recordTriedFirewalls(database, [{ id: tried!.id, generation: 0, pauseMs: 0 }])
   const after = await claimOutdated(database, scope(b), 2)
@@ -90,9 +90,9 @@ test('a VM whose update failed comes after VMs that were not tried yet', async (
 
 test('a VM whose rules change while they are applied stays outdated', async () => {
   const c = projects[2]!
-  await want(c, 1)
+  await requestUpdate(c, 1)
   const [claimed] = await claimOutdated(database, scope(c), 1)
-  await want(c, 1)
+  await requestUpdate(c, 1)
   await recordTriedFirewalls(database, [
     { id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 },
   ])
@@ -103,7 +103,7 @@ test('a VM whose rules change while they are applied stays outdated', async () =
 
 test('finding outdated firewalls reads no VMs that are up to date', async () => {
   const [a] = projects as [string]
-  await want(a, 20)
+  await requestUpdate(a, 20)
   const [network] = await rows<{ id: string }>(database, 'SELECT id FROM networks WHERE project_id = $1', a)
   await rows(database, `INSERT INTO held_addresses (address, project_id) VALUES ('198.18.0.9', $1)`, a)
   await rows(database, 'ANALYZE')

@@ -228,7 +228,7 @@ test('availability and capacity agree with placement, which uses the host that t
   )
 })
 
-test('only allowed hosts are used', async () => {
+test('placement uses only allowed hosts', async () => {
   const location = await addLocation(database)
   for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
   const [b] = await rows<{ id: string }>(

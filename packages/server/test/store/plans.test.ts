@@ -99,7 +99,7 @@ async function rowsOfIndexes(): Promise<Map<string, number>> {
   return new Map(indexes.map(({ name, rows }) => [name, rows]))
 }
 
-/** Returns what the plan of a prepared statement reads too much of, for any parameter values. */
+/** Returns where the plan of a prepared statement reads more as tables grow, for any parameter values. */
 async function growthOfText(text: string): Promise<string[]> {
   return growthOf(await planOf(database, text), indexRows)
 }
@@ -201,7 +201,7 @@ test.each([
   expect(await growthOfText(text)).toContainEqual(expect.stringMatching(finding))
 })
 
-// PostgreSQL then assumes that a scan of all VMs finds a match early.
+// If a few tenants own all rows, PostgreSQL assumes that a scan of all VMs finds a match early.
 test('no statement reads more when a few tenants own all rows, except those listed', async () => {
   await planForFewTenants(store.url)
   const rowsNow = await rowsOfIndexes()

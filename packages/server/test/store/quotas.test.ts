@@ -44,7 +44,7 @@ async function addProject(max: number | null, organizationId?: string): Promise<
   return projectId
 }
 
-/** The name of the exceeded quota, if any. */
+/** Takes the amounts. Returns the name of the exceeded quota, if any. */
 const take = (projectId: string, amounts: QuotaAmounts) =>
   database.transaction(async (tx) => {
     const request = { projectId, amounts }

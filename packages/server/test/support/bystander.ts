@@ -25,23 +25,23 @@ export async function addBystander(service: TestService): Promise<Bystander> {
   const project_id = await addProject(service, token, organization_id, `${mark}-project`)
   const params = { project_id, organization_id }
   const key = await addKey(service, token, project_id, 'write')
-  const made = { token: key.secret, params }
+  const asKey = { token: key.secret, params }
   const started = [
-    await service.ok('vmCreate', { ...made, body: { ...vmBody(), name: `${mark}-vm` } }),
+    await service.ok('vmCreate', { ...asKey, body: { ...vmBody(), name: `${mark}-vm` } }),
     await service.ok('diskCreate', {
-      ...made,
+      ...asKey,
       body: { name: `${mark}-disk`, size: '10GiB', location: 'us-east1-a' },
     }),
   ]
   for (const { operation } of started)
     await service.ok('operationGet', {
-      ...made,
+      ...asKey,
       params: { ...params, operation_id: operation.operation_id },
       query: { wait: 20 },
     })
   const hiddenKey = await addKey(service, token, project_id, 'read')
   const hidden = await service.ok('diskCreate', {
-    ...made,
+    ...asKey,
     body: { name: `${mark}-hidden`, size: '10GiB', location: 'us-east1-a' },
   })
   const webhook = await service.ok('webhookCreate', {
@@ -49,8 +49,8 @@ export async function addBystander(service: TestService): Promise<Bystander> {
     params,
     body: { url: `http://127.0.0.1:9/${mark}`, event_types: ['vm.running'] },
   })
-  const networks = (await service.ok('networkList', made)).items
-  const rules = (await service.ok('firewallRuleList', made)).items
+  const networks = (await service.ok('networkList', asKey)).items
+  const rules = (await service.ok('firewallRuleList', asKey)).items
   const [vm, disk] = started.map(({ operation }) => operation)
   const ids: Record<string, string[]> = {
     project_id: [project_id],

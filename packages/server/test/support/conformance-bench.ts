@@ -20,13 +20,13 @@ export interface EngineUnderTest {
   image: VmSpec['image']
   /** The size of the VM, if the engine has no room for a usual one. */
   size?: Pick<VmSpec, 'cpuCores' | 'memoryGb' | 'osDiskGib'>
-  /** The host has no GPUs, and none can be declared. */
+  /** True if the host has no GPUs, and none can be declared. */
   isWithoutGpus?: boolean
-  /** The storage cannot grow a disk that is attached to a running VM. */
+  /** True if the storage cannot grow a disk that is attached to a running VM. */
   growsOnlyIdleDisks?: boolean
   /** The address that the control plane would have assigned to the VM. */
   publicAddress?: string
-  /** A client reaches the VM by any address of the range of its public address, not only by that one. */
+  /** True if clients reach the VM by every address of the range of its public address, not only by that one. */
   routesAnyAddress?: boolean
   /** The prompt on the serial console after Enter, for guests with a login there. */
   consolePrompt?: RegExp
@@ -34,11 +34,11 @@ export interface EngineUnderTest {
   /** Verifies, for real guests, that the SSH destination responds. */
   sshCheck?: (destination: string) => Promise<void>
   /**
-   * Returns whether the active firewall allows an unknown client to connect to this TCP port, for engines that can
-   * tell.
+   * Returns whether the active firewall allows an unknown client to connect to this TCP port; undefined if this
+   * cannot be read from the engine.
    */
   isOpen?: (vmId: string, port: number) => Promise<boolean>
-  /** The maximum time for each outcome. */
+  /** The maximum time to wait for each result. */
   patienceMs?: number
   close(): Promise<void>
 }
@@ -138,7 +138,7 @@ export class ConformanceBench {
     }
   }
 
-  /** Compares the active firewall with the ports it should allow, for engines that can tell. */
+  /** Checks which ports the active firewall allows, if this can be read from the engine. */
   async expectPorts(expected: { open: number[]; shut: number[] }): Promise<void> {
     const { isOpen } = this.subject
     if (!isOpen) return

@@ -8,7 +8,7 @@ type Check = (bench: ConformanceBench) => Promise<void>
 
 /**
  * The checks that every engine must pass, in the order of one VM's life: each check begins where the previous
- * one ended. They wait for outcomes and move no clock. There are three boots in total.
+ * one ended. They wait for results and move no clock. The VM boots three times in total.
  */
 export const conformanceChecks: Record<string, Check> = {
   'reports its host with free, clean GPUs': async (bench) => {
@@ -51,9 +51,9 @@ export const conformanceChecks: Record<string, Check> = {
     const { engine, spec, subject } = bench
     const notified = new Set<string>()
     const unwatch = engine.watch((id) => notified.add(id))
-    const begun = await engine.ensureVm(spec, bench.wanted('on'), bench.next())
-    expect(begun).toMatchObject({ id: spec.id, generation: bench.generation, firewallGeneration: 2 })
-    expect(begun?.power).toMatch(/^(booting|running)$/)
+    const started = await engine.ensureVm(spec, bench.wanted('on'), bench.next())
+    expect(started).toMatchObject({ id: spec.id, generation: bench.generation, firewallGeneration: 2 })
+    expect(started?.power).toMatch(/^(booting|running)$/)
     await engine.ensureVm(spec, bench.wanted('on'), bench.same())
     const status = await bench.until('running')
     // Both ways of reading give the same result.
@@ -111,7 +111,7 @@ export const conformanceChecks: Record<string, Check> = {
     await subject.sshCheck?.(back.sshDestination)
   },
 
-  'shows the VM and the holder of its GPUs in the inventory': async (bench) => {
+  'shows the VM, and that it holds its GPUs, in the inventory': async (bench) => {
     const { spec, generation } = bench
     const host = await bench.report()
     expect(host.vms.find((vm) => vm.id === spec.id)).toMatchObject({
@@ -125,14 +125,14 @@ export const conformanceChecks: Record<string, Check> = {
   },
 
   'reports the same hardware of a host in a summary as in a detailed report': async (bench) => {
-    const madeOf = ({ name, cpuCores, memoryGb, capabilities, gpus }: HostReport) => ({
+    const hardwareOf = ({ name, cpuCores, memoryGb, capabilities, gpus }: HostReport) => ({
       ...{ name, cpuCores, memoryGb, capabilities },
       gpus: gpus.map(({ holderVmId, isClean, ...gpu }) => gpu),
     })
-    expect(madeOf(await bench.report(() => false))).toEqual(madeOf(await bench.report()))
+    expect(hardwareOf(await bench.report(() => false))).toEqual(hardwareOf(await bench.report()))
   },
 
-  'refuses every change of an older generation': async (bench) => {
+  'refuses every change with an older generation': async (bench) => {
     const { engine, spec } = bench
     await expectKind('stale', engine.ensureVm(spec, bench.wanted('on'), bench.older()))
     for (const action of ['shutdown', 'off', 'reset'] as const)
@@ -180,7 +180,7 @@ export const conformanceChecks: Record<string, Check> = {
     await console.ended
   },
 
-  'creates and removes a disk, and refuses every change of an older generation': async (bench) => {
+  'creates and removes a disk, and refuses every change with an older generation': async (bench) => {
     const { engine, signal } = bench
     const disk = bench.newDisk()
     const inspect = () => engine.inspectDisk(disk, signal)
@@ -189,8 +189,8 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.ensureDisk(disk, bench.at(2))
     await engine.ensureDisk(disk, bench.at(2))
     await expectKind('stale', engine.ensureDisk(disk, bench.at(1)))
-    const made = { id: disk.id, generation: 2, sizeGib: 1 }
-    expect([await inspect(), await listed()]).toEqual([made, made])
+    const created = { id: disk.id, generation: 2, sizeGib: 1 }
+    expect([await inspect(), await listed()]).toEqual([created, created])
     await engine.growDisk({ ...disk, sizeGib: 2 }, bench.at(3))
     await engine.growDisk({ ...disk, sizeGib: 2 }, bench.at(3))
     await expectKind('stale', engine.growDisk({ ...disk, sizeGib: 3 }, bench.at(2)))
@@ -232,7 +232,7 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.removeDisk(disk, bench.at(3))
   },
 
-  'resets a running VM once for a generation, and notifies watchers': async (bench) => {
+  'resets a running VM once for each generation, and notifies watchers': async (bench) => {
     const { engine, spec } = bench
     const [left, stayed] = [new Set<string>(), new Set<string>()]
     const leave = engine.watch((id) => left.add(id))

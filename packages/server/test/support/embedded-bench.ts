@@ -18,7 +18,7 @@ export class EmbeddedBench {
     this.#script = await this.install(join(this.dir, 'clone'))
   }
 
-  /** A clone as npm leaves it when install scripts are off: no library links. */
+  /** Creates a clone as npm leaves it when install scripts are disabled: without the links to libraries. */
   async install(cloneDir: string): Promise<string> {
     mkdirSync(cloneDir, { recursive: true })
     const script = join(cloneDir, 'child.mjs')

@@ -2,7 +2,7 @@ import type { AttachedDisk, Call, DiskSpec, Engine, HostReport, VmStatus } from 
 import type { Database } from '../../src/postgres/database.ts'
 import { simulated } from '../../src/store/simulated/objects.ts'
 
-/** A simulated engine, and the data that a fault needs. */
+/** A simulated engine, and the data that a mutation of it needs. */
 interface Subject {
   engine: Engine
   database: Database
@@ -17,7 +17,7 @@ type Mutation = (subject: Subject) => Partial<Engine>
 
 // biome-ignore lint/suspicious/noExplicitAny: a fault wraps methods of every shape
 type Change = (...args: any[]) => Promise<unknown>
-type Changing =
+type ChangingMethod =
   | (typeof vmMethods)[number]
   | (typeof diskMethods)[number]
   | (typeof captureMethods)[number]
@@ -35,7 +35,7 @@ const diskMethods = ['ensureDisk', 'growDisk', 'removeDisk'] as const
 const captureMethods = ['capture', 'removeCapture'] as const
 const actions = ['shutdown', 'off', 'reset'] as const
 
-interface Known {
+interface KnownObject {
   highest: number
   isThere: boolean
   isRemoved: boolean
@@ -43,7 +43,11 @@ interface Known {
   note(generation: number): Promise<unknown>
 }
 
-async function known({ database, location }: Subject, method: Changing, id: string): Promise<Known> {
+async function findKnown(
+  { database, location }: Subject,
+  method: ChangingMethod,
+  id: string,
+): Promise<KnownObject> {
   if (diskMethods.some((name) => name === method)) {
     const disk = await simulated.findDisk(database, id)
     const note = (generation: number) =>
@@ -62,7 +66,11 @@ async function known({ database, location }: Subject, method: Changing, id: stri
     : about(vm, vm?.generation, (to) => simulated.seeVm(database, id, to))
 }
 
-const about = (row: { is_removed: boolean } | undefined, highest = 0, note: Known['note']): Known => ({
+const about = (
+  row: { is_removed: boolean } | undefined,
+  highest = 0,
+  note: KnownObject['note'],
+): KnownObject => ({
   highest,
   isThere: row?.is_removed === false,
   isRemoved: row?.is_removed === true,
@@ -70,7 +78,11 @@ const about = (row: { is_removed: boolean } | undefined, highest = 0, note: Know
 })
 
 /** Returns whether the engine would accept the call. A mutant that accepts everything would be too easy to detect. */
-function isAccepted(method: Changing, { highest, isThere, isRemoved }: Known, call: Call): boolean {
+function isAccepted(
+  method: ChangingMethod,
+  { highest, isThere, isRemoved }: KnownObject,
+  call: Call,
+): boolean {
   if (call.generation < highest) return false
   if (method === 'ensureVm' || method === 'ensureDisk' || method === 'capture') return !isRemoved
   return isThere || ['removeVm', 'removeDisk', 'removeCapture'].includes(method)
@@ -78,28 +90,28 @@ function isAccepted(method: Changing, { highest, isThere, isRemoved }: Known, ca
 
 type Fault = (
   subject: Subject,
-  found: Known,
+  found: KnownObject,
   call: Call,
   act: (call: Call) => Promise<unknown>,
 ) => Promise<unknown>
 
 const doesNothing: Fault = (_, found, call) => found.note(call.generation)
-const answersEarly: Fault = async ({ late }, _, call, act) => late.push(() => act(call))
+const returnsEarly: Fault = async ({ late }, _, call, act) => late.push(() => act(call))
 const ignoresGenerations: Fault = (_, { highest }, call, act) =>
   act({ ...call, generation: Math.max(highest, call.generation) })
 
 /** Adds the fault to one method; for `powerVm`, to one action. */
-function faulty(method: Changing, fault: Fault, action?: string): Mutation {
+function faulty(method: ChangingMethod, fault: Fault, action?: string): Mutation {
   return (subject) => {
     const own = subject.engine[method].bind(subject.engine) as Change
     const changed: Change = async (...args) => {
       const call = args.at(-1) as Call
       const act = (changedCall: Call) => own(...args.slice(0, -1), changedCall)
       if (action !== undefined && args[1] !== action) return act(call)
-      const found = await known(subject, method, args[0].id)
+      const found = await findKnown(subject, method, args[0].id)
       const isAffected = fault === ignoresGenerations || isAccepted(method, found, call)
       await (isAffected ? fault(subject, found, call, act) : act(call))
-      // The result also shows the actual state, without the work that was not done.
+      // The result shows the actual state, without the effects of work that was not done.
       return method === 'ensureVm' ? subject.engine.inspectVm(args[0], call.signal) : undefined
     }
     return { [method]: changed }
@@ -117,9 +129,9 @@ const everyChange = (what: string, fault: Fault): [string, Mutation][] => [
   ]),
 ]
 
-/** Mutants that repeat the work when the call is repeated. */
+/** Mutants that repeat their work when the call is repeated. */
 const repeated: Record<string, Mutation> = {
-  'powerVm reset does it twice': (subject) => ({
+  'powerVm reset repeats its work': (subject) => ({
     async powerVm(vm, action, call) {
       const { database, engine } = subject
       const isRepeated =
@@ -128,14 +140,14 @@ const repeated: Record<string, Mutation> = {
       await simulated.setPower(database, vm.id, call.generation, 'on', 60_000, 'once more\n')
     },
   }),
-  'attachDisk does it twice': ({ database, engine }) => ({
+  'attachDisk repeats its work': ({ database, engine }) => ({
     async attachDisk(vm, disk, call) {
       const before = (await simulated.findVm(database, vm.id))?.spec.disks as AttachedDisk[] | undefined
       await engine.attachDisk(vm, disk, call)
       await simulated.setDisks(database, vm.id, call.generation, [...(before ?? []), disk])
     },
   }),
-  'growDisk does it twice': ({ database, engine }) => ({
+  'growDisk repeats its work': ({ database, engine }) => ({
     async growDisk(disk: DiskSpec, call) {
       const isRepeated = (await simulated.findDisk(database, disk.id))?.generation === call.generation
       await engine.growDisk({ ...disk, sizeGib: disk.sizeGib + (isRepeated ? 1 : 0) }, call)
@@ -157,8 +169,8 @@ const ensuring =
   ): Mutation =>
   ({ engine }) => ({ ensureVm: (spec, wanted, call) => ensureVm(engine, spec, wanted, call) })
 
-/** Reports the end of a change as soon as it starts; the next inventory shows that it still runs. */
-function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: VmStatus['power']): Mutation {
+/** Reports that a change of power is complete as soon as it starts; the next inventory shows the truth. */
+function reportEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: VmStatus['power']): Mutation {
   return (subject) => {
     const { engine, publicAddress } = subject
     let isChanging = false
@@ -253,8 +265,8 @@ const misreporting: Record<string, Mutation> = {
     gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
   })),
   'inspectVm finds no VM': () => ({ inspectVm: async () => null }),
-  'inspectVm reports too early that a VM runs': sayingEarly('on', 'booting', 'running'),
-  'inspectVm reports too early that a VM is off': sayingEarly('shutdown', 'stopping', 'off'),
+  'inspectVm reports too early that a VM runs': reportEarly('on', 'booting', 'running'),
+  'inspectVm reports too early that a VM is off': reportEarly('shutdown', 'stopping', 'off'),
   'inventory has no copies': reporting(() => ({ captures: [] })),
   'inspectCapture finds no copy': () => ({ inspectCapture: async () => null }),
   'removeCapture also removes VMs that were created from the copy': ({ engine, database }) => ({
@@ -287,8 +299,10 @@ export const mutations: Record<string, Mutation> = {
   ...Object.fromEntries(everyChange('does nothing', doesNothing)),
   ...Object.fromEntries(everyChange('ignores generations', ignoresGenerations)),
   ...Object.fromEntries(
-    // A copy is only begun by its call.
-    everyChange('answers early', answersEarly).filter(([name]) => !name.startsWith('capture ')),
+    // The call of `capture` itself only starts a copy.
+    everyChange('returns before its work is done', returnsEarly).filter(
+      ([name]) => !name.startsWith('capture '),
+    ),
   ),
   ...repeated,
   ...misreporting,

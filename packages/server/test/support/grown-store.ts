@@ -269,7 +269,7 @@ const rows = `
   INSERT INTO simulated_disks (id, location, generation, size_gib)
     SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
 
-/** The same VMs and their rows, for an operator with few and large tenants. */
+/** The tables that are as large for an operator with a few large tenants: VMs and the rows that belong to them. */
 export const tablesOfFew: Record<string, number> = Object.fromEntries(
   Object.entries(grownTables).filter(([table]) =>
     /^(hosts|host_reports|gpus|carried_ranges|vms|disks|disk_attachments|operations|events|simulated_\w+)$|^usage_|^webhook_deliveries$/.test(
@@ -295,8 +295,8 @@ export async function planForFewTenants(url: string): Promise<void> {
 }
 
 /**
- * PostgreSQL multiplies the rows per page from its statistics by the actual number of pages of the file. The rows per
- * page are therefore what is set, for tables and indexes alike.
+ * Makes PostgreSQL plan as if the tables had these numbers of rows. PostgreSQL multiplies the rows per page in its
+ * statistics by the actual number of pages, so this sets the rows per page, for tables and indexes alike.
  */
 async function planAs(url: string, counts: Record<string, number>, projects: number): Promise<void> {
   const tables = Object.keys(counts)

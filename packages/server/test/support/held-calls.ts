@@ -13,15 +13,15 @@ type Call = (subject: { id: string }, ...rest: never[]) => Promise<never>
 
 function gate() {
   let open = () => {}
-  const isOpen = new Promise<void>((resolve) => {
+  const opened = new Promise<void>((resolve) => {
     open = resolve
   })
-  return { isOpen, open }
+  return { opened, open }
 }
 
 /**
- * Makes the engine's calls of one method, or those about one VM, wait until they are released, at their beginning or
- * their end.
+ * Makes the calls of one engine method wait until they are released, or only those about one VM or disk. They wait
+ * before or after the work of the engine.
  */
 export function holdCalls(
   engine: SimulatedEngine,
@@ -36,7 +36,7 @@ export function holdCalls(
     const wait = async (now: 'begin' | 'end') => {
       if (!isHeld || at !== now) return
       called.open()
-      await released.isOpen
+      await released.opened
     }
     await wait('begin')
     const response = await act(subject, ...rest)
@@ -48,5 +48,5 @@ export function holdCalls(
     released.open()
     delete (engine as Partial<SimulatedEngine>)[method]
   })
-  return { called: called.isOpen, release: released.open }
+  return { called: called.opened, release: released.open }
 }

@@ -92,7 +92,7 @@ export class IncusMember {
     await end(this.#child)
   }
 
-  /** The daemon keeps its connections open but does not respond. */
+  /** Freezes the daemon, which then keeps its connections open but does not respond. */
   freeze = () => this.#child?.kill('SIGSTOP')
   thaw = () => this.#child?.kill('SIGCONT')
 
@@ -121,12 +121,12 @@ export class IncusMember {
 
   async cli(...args: string[]): Promise<string> {
     const running = exec('incus', args, { env: { ...process.env, INCUS_DIR: this.dir }, timeout: 60_000 })
-    // The command reads its standard input to the end.
+    // The command waits for the end of its standard input.
     running.child.stdin?.end()
     return (await running).stdout
   }
 
-  /** The process id of a guest's first process, as seen by this machine. */
+  /** Returns the id that a guest's first process has on this machine. */
   async pidOf(instance: string): Promise<number> {
     const state = JSON.parse(await this.cli('query', `/1.0/instances/${instance}/state?project=slipway`))
     return (state as { pid: number }).pid
@@ -136,7 +136,7 @@ export class IncusMember {
     return JSON.parse(await this.cli('query', '/1.0/instances?project=slipway')) as string[]
   }
 
-  /** The kernel's packet filter, as nft prints it. */
+  /** Returns the kernel's packet filter, as nft prints it. */
   async packetFilter(): Promise<string> {
     const args = [`--net=/run/netns/${this.namespace}`, 'nft', 'list', 'ruleset', 'inet']
     return (await exec('nsenter', args)).stdout
@@ -189,7 +189,7 @@ export class IncusBench {
     }
   }
 
-  /** A single server with storage pools and the test guest's image. */
+  /** Starts a single server with storage pools and the image of the test guest. */
   static async alone(prelude = ''): Promise<IncusBench> {
     const bench = await IncusBench.open(1, prelude)
     try {
@@ -203,7 +203,7 @@ export class IncusBench {
     }
   }
 
-  /** Members of one cluster, connected by a switch. */
+  /** Starts the members of one cluster, connected by a switch. */
   static async cluster(memberCount: number, prelude = ''): Promise<IncusBench> {
     const bench = await IncusBench.open(memberCount, prelude)
     try {
@@ -263,7 +263,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     return (await this.greeting(address, port, 3)).startsWith('SSH-')
   }
 
-  /** The first bytes that a TCP server sends; '' if none responds in time. */
+  /** Returns the first bytes that a TCP server sends; '' if none responds in time. */
   greeting(address: string, port: number, withinS = 1): Promise<string> {
     const script = `exec 3<>/dev/tcp/${address}/${port} && head -c 4 <&3`
     return this.fromClient('timeout', `${withinS}`, 'bash', '-c', script).catch(() => '')
@@ -336,7 +336,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     await this.routePublic('203.0.113.0/24', this.members[0]!)
   }
 
-  /** The leader of the database, according to `member`. */
+  /** Returns the leader of the database, according to `member`. */
   async leader(member = this.members[0]!): Promise<IncusMember> {
     const members = JSON.parse(await member.cli('query', '/1.0/cluster/members?recursion=1')) as {
       server_name: string

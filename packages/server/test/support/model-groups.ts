@@ -12,8 +12,8 @@ interface VmModel {
   hasName(name: string): boolean
   add(id: string, name: string, type: string): void
   forget(id: string): void
-  /** Waits for the operation of a reply and returns the id of its resource. */
-  ends(reply: Reply): Promise<string>
+  /** Waits for the success of the operation in a reply, and returns the id of its resource. */
+  expectSuccess(reply: Reply): Promise<string>
 }
 
 /** The groups and capacity requests of one project. Their VMs are in the model of its VMs. */
@@ -37,7 +37,7 @@ export class GroupModel {
     if ([...this.#groups.values()].some((group) => group.name === name))
       return expect(reply.body).toMatchObject({ code: 'already_exists' }) as undefined
     if (isOutOfStock(reply)) return
-    const id = await this.#vms.ends(reply)
+    const id = await this.#vms.expectSuccess(reply)
     this.#groups.set(id, { name, members: new Map() })
     await this.#adopt(id, count)
   }
@@ -47,7 +47,7 @@ export class GroupModel {
     if (!id || !group || !this.#vms.hasRoomFor(count - group.members.size)) return
     const reply = await this.#call('instanceGroupUpdate', { instance_group_id: id }, { desired_count: count })
     if (isOutOfStock(reply)) return
-    await this.#vms.ends(reply)
+    await this.#vms.expectSuccess(reply)
     const kept = [...group.members].sort(([, a], [, b]) => a - b).slice(0, count)
     await this.#adopt(id, count)
     for (const [vmId] of kept) expect([...group.members.keys()]).toContain(vmId)
@@ -56,14 +56,14 @@ export class GroupModel {
   async delete(index: number): Promise<void> {
     const [id, group] = [...this.#groups][index % this.#groups.size] ?? []
     if (!id || !group) return
-    await this.#vms.ends(await this.#call('instanceGroupDelete', { instance_group_id: id }))
+    await this.#vms.expectSuccess(await this.#call('instanceGroupDelete', { instance_group_id: id }))
     for (const vmId of group.members.keys()) this.#vms.forget(vmId)
     this.#groups.delete(id)
   }
 
   /**
-   * Creates a capacity request for a VM. The request is granted immediately if GPUs are in stock, and
-   * otherwise cancelled.
+   * Creates a capacity request for a VM. It is granted immediately if GPUs are free; otherwise the test cancels
+   * it.
    */
   async wait(name: string): Promise<void> {
     if (!this.#vms.hasRoomFor(1)) return
@@ -83,7 +83,11 @@ export class GroupModel {
     if (ended.state === 'cancelled') return
     expect(ended.state).toBe('fulfilled')
     const { operation_id } = ended
-    this.#vms.add(await this.#vms.ends({ status: 200, body: { operation: { operation_id } } }), name, vm.type)
+    this.#vms.add(
+      await this.#vms.expectSuccess({ status: 200, body: { operation: { operation_id } } }),
+      name,
+      vm.type,
+    )
   }
 
   /** Removes a member that was deleted without its group. */

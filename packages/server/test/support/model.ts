@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { GroupModel } from './model-groups.ts'
 import type { Step } from './model-steps.ts'
 
-const faulty = [
+const faultyMethods = [
   ...['ensureVm', 'powerVm', 'removeVm', 'applyFirewall', 'attachDisk'],
   ...['detachDisk', 'ensureDisk', 'growDisk', 'removeDisk', 'removeVm'],
 ]
@@ -52,7 +52,7 @@ export class ProjectModel {
       hasName: (name) => this.#hasName(name),
       add: (id, name, type) => this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false }),
       forget: (id) => this.#forgetVm(id),
-      ends: (reply) => this.#ends(reply),
+      expectSuccess: (reply) => this.#expectEnd(reply),
     })
   }
 
@@ -111,7 +111,7 @@ export class ProjectModel {
       case 'waitForVm':
         return this.#groups.wait(`vm-${step.name}`)
       case 'fault':
-        return this.#simulator.addFault({ method: faulty[step.method]!, kind: step.kind })
+        return this.#simulator.addFault({ method: faultyMethods[step.method]!, kind: step.kind })
       case 'moveClock':
         return this.#service.clock.advance('3 seconds')
     }
@@ -172,11 +172,11 @@ export class ProjectModel {
     const { location } = this.#project
     const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
     const response = await this.#call('vmCreate', {}, body)
-    if (this.#hasName(name)) return this.#refused(response, 'already_exists')
-    if (disk?.[1].vm) return this.#refused(response, 'conflict')
+    if (this.#hasName(name)) return this.#expectRefusal(response, 'already_exists')
+    if (disk?.[1].vm) return this.#expectRefusal(response, 'conflict')
     // GPUs of deleted VMs may still be in quarantine. Only then is this response valid, too.
     if (response.status === 409 && response.body.code === 'out_of_stock') return
-    const id = await this.#ends(response)
+    const id = await this.#expectEnd(response)
     this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false })
     if (disk) disk[1].vm = id
   }
@@ -191,18 +191,18 @@ export class ProjectModel {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || !vm) return
     const response = await this.#call('vmUpdate', { vm_id: id }, { action })
-    if (!from.includes(vm.state)) return this.#refused(response, 'conflict')
+    if (!from.includes(vm.state)) return this.#expectRefusal(response, 'conflict')
     if (response.status === 409 && response.body.code === 'out_of_stock') return
     const hadRefusal = vm.refusesPower
-    vm.refusesPower = hadRefusal && (await this.#isRefusalAhead(response, id))
+    vm.refusesPower = hadRefusal && (await this.#isRefusalPending(response, id))
     const isRefused = hadRefusal && !vm.refusesPower
-    await this.#ends(response, isRefused ? 'FAILED' : 'SUCCEEDED')
+    await this.#expectEnd(response, isRefused ? 'FAILED' : 'SUCCEEDED')
     vm.state = isRefused ? (whenRefused ?? vm.state) : to
   }
 
-  /** If the engine did the work but returned an error, it was not called again, so its refusal is still to come. */
-  async #isRefusalAhead(response: { body: unknown }, vmId: string): Promise<boolean> {
-    await this.#ended(response)
+  /** If the engine did the work but returned an error, it was not called again, so the next call is refused. */
+  async #isRefusalPending(response: { body: unknown }, vmId: string): Promise<boolean> {
+    await this.#waitForEnd(response)
     const rows = await this.#service.sql(
       `SELECT FROM simulated_faults WHERE resource_id = $1 AND kind = 'reject' AND remaining > 0`,
       [vmId],
@@ -213,7 +213,7 @@ export class ProjectModel {
   async #deleteVm(index: number): Promise<void> {
     const [id] = pick(this.#vms, index) ?? []
     if (!id) return
-    await this.#ends(await this.#call('vmDelete', { vm_id: id }))
+    await this.#expectEnd(await this.#call('vmDelete', { vm_id: id }))
     this.#forgetVm(id)
   }
 
@@ -238,12 +238,12 @@ export class ProjectModel {
     if (!id || !vm) return
     const type = `${this.#project.family}.${gpus}x`
     const response = await this.#call('vmUpdate', { vm_id: id }, { type })
-    if (vm.state !== 'STATE_SHUTOFF') return this.#refused(response, 'conflict')
-    await this.#ends(response)
+    if (vm.state !== 'STATE_SHUTOFF') return this.#expectRefusal(response, 'conflict')
+    await this.#expectEnd(response)
     vm.type = type
   }
 
-  /** The VM's host is lost for a while, with all of this project's VMs on it. Then the host and its VMs are back. */
+  /** Loses the VM's host with all its VMs until the VM counts as unreachable. Then the host returns. */
   async #loseHost(index: number, isDeleted: boolean): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || vm?.state !== 'STATE_RUNNING') return
@@ -260,7 +260,7 @@ export class ProjectModel {
       await this.#service.server.reconciler.reports()
       return (await this.#stateOf(id)) === 'STATE_UNREACHABLE'
     })
-    if (isDeleted) await this.#ends(await this.#call('vmDelete', { vm_id: id }))
+    if (isDeleted) await this.#expectEnd(await this.#call('vmDelete', { vm_id: id }))
     await this.#simulator.setHostLost(host!.name, false)
     await eventually(async () => {
       await this.#service.server.reconciler.reports()
@@ -281,8 +281,8 @@ export class ProjectModel {
       { name, size: '10GiB', location: this.#project.location },
     )
     if ([...this.#disks.values()].some((disk) => disk.name === name))
-      return this.#refused(response, 'already_exists')
-    this.#disks.set(await this.#ends(response), { name, gib: 10, vm: null })
+      return this.#expectRefusal(response, 'already_exists')
+    this.#disks.set(await this.#expectEnd(response), { name, gib: 10, vm: null })
   }
 
   async #attach(vmIndex: number, diskIndex: number): Promise<void> {
@@ -291,8 +291,8 @@ export class ProjectModel {
     if (!vmId || !vm || !diskId || !disk) return
     const attach_disks = [{ disk_id: diskId, attachment_type: 'data', mode: 'read-write' }]
     const response = await this.#call('vmAttachDisks', { vm_id: vmId }, { attach_disks })
-    if (vm.state === 'STATE_CRASHED' || disk.vm) return this.#refused(response, 'conflict')
-    await this.#ends(response)
+    if (vm.state === 'STATE_CRASHED' || disk.vm) return this.#expectRefusal(response, 'conflict')
+    await this.#expectEnd(response)
     disk.vm = vmId
   }
 
@@ -301,8 +301,8 @@ export class ProjectModel {
     const [diskId, disk] = pick(this.#disks, diskIndex) ?? []
     if (!vmId || !vm || !diskId || !disk) return
     const response = await this.#call('vmDetachDisks', { vm_id: vmId }, { detach_disks: [diskId] })
-    if (vm.state === 'STATE_CRASHED' || disk.vm !== vmId) return this.#refused(response, 'conflict')
-    await this.#ends(response)
+    if (vm.state === 'STATE_CRASHED' || disk.vm !== vmId) return this.#expectRefusal(response, 'conflict')
+    await this.#expectEnd(response)
     disk.vm = null
   }
 
@@ -310,8 +310,8 @@ export class ProjectModel {
     const [id, disk] = pick(this.#disks, index) ?? []
     if (!id || !disk) return
     const response = await this.#call('diskUpdate', { disk_id: id }, { size: `${gib + 1}GiB` })
-    if (gib + 1 <= disk.gib) return this.#refused(response, 'invalid_argument')
-    await this.#ends(response)
+    if (gib + 1 <= disk.gib) return this.#expectRefusal(response, 'invalid_argument')
+    await this.#expectEnd(response)
     disk.gib = gib + 1
   }
 
@@ -319,8 +319,8 @@ export class ProjectModel {
     const [id, disk] = pick(this.#disks, index) ?? []
     if (!id || !disk) return
     const response = await this.#call('diskDelete', { disk_id: id })
-    if (disk.vm) return this.#refused(response, 'conflict')
-    await this.#ends(response)
+    if (disk.vm) return this.#expectRefusal(response, 'conflict')
+    await this.#expectEnd(response)
     this.#disks.delete(id)
   }
 
@@ -335,21 +335,23 @@ export class ProjectModel {
       },
     )
     if ([...this.#rules.values()].some((rule) => rule.name === name))
-      return this.#refused(response, 'already_exists')
-    this.#rules.set(await this.#ends(response), { name, port: '8888' })
+      return this.#expectRefusal(response, 'already_exists')
+    this.#rules.set(await this.#expectEnd(response), { name, port: '8888' })
   }
 
   async #changeRule(index: number, port: string): Promise<void> {
     const [id, rule] = pick(this.#rules, index) ?? []
     if (!id || !rule) return
-    await this.#ends(await this.#call('firewallRuleUpdate', { rule_id: id }, { destination_ports: [port] }))
+    await this.#expectEnd(
+      await this.#call('firewallRuleUpdate', { rule_id: id }, { destination_ports: [port] }),
+    )
     rule.port = port
   }
 
   async #deleteRule(index: number): Promise<void> {
     const [id] = pick(this.#rules, index) ?? []
     if (!id) return
-    await this.#ends(await this.#call('firewallRuleDelete', { rule_id: id }))
+    await this.#expectEnd(await this.#call('firewallRuleDelete', { rule_id: id }))
     this.#rules.delete(id)
   }
 
@@ -363,18 +365,18 @@ export class ProjectModel {
     for (const disk of this.#disks.values()) if (disk.vm === id) disk.vm = null
   }
 
-  #refused(response: { body: unknown }, code: string): void {
+  #expectRefusal(response: { body: unknown }, code: string): void {
     expect(response.body).toMatchObject({ code })
   }
 
-  /** Waits for the operation's end and returns the id of its resource. */
-  async #ends(response: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
-    const ended = await this.#ended(response)
+  /** Waits for the operation to end in this state, and returns the id of its resource. */
+  async #expectEnd(response: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
+    const ended = await this.#waitForEnd(response)
     expect(ended, JSON.stringify(ended)).toMatchObject({ state })
     return ended.metadata.id
   }
 
-  #ended(response: { body: unknown }) {
+  #waitForEnd(response: { body: unknown }) {
     expect(response.body).toHaveProperty('operation')
     const { operation_id } = (response.body as { operation: { operation_id: string } }).operation
     const { projectId: project_id, token } = this.#project

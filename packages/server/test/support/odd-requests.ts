@@ -94,12 +94,12 @@ function fitting(schema: Schema, ids: string[]): Arbitrary<unknown> {
   }
 }
 
-const madeFor = new Map<string, Arbitrary<string>>()
+const generators = new Map<string, Arbitrary<string>>()
 /** Building a generator from a pattern takes longer than sending a request, so each is built once. */
 function matching(pattern: string): Arbitrary<string> {
-  const made = madeFor.get(pattern) ?? fc.stringMatching(new RegExp(pattern))
-  madeFor.set(pattern, made)
-  return made
+  const generator = generators.get(pattern) ?? fc.stringMatching(new RegExp(pattern))
+  generators.set(pattern, generator)
+  return generator
 }
 
 function text(schema: Schema, ids: string[]): Arbitrary<unknown> {

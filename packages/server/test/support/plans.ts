@@ -52,8 +52,8 @@ export function growthOf(
 }
 
 /**
- * The rows that are read for a page and then filtered or sorted. Their number is taken before a filter, because
- * PostgreSQL may expect almost none after it.
+ * Finds rows that are read for a page and then filtered or sorted. Their number is taken before a filter, because
+ * PostgreSQL may expect almost no rows after it.
  */
 function discardedRows(limit: PlanNode): string[] {
   let node = limit.Plans![0]!
@@ -67,7 +67,7 @@ function readAtOnce({ 'Node Type': kind, 'Relation Name': table = '', Plans = []
   return rows > moreThanPage ? [`reads ${rows} rows of ${table} for a page`, ...below] : below
 }
 
-/** The index scan has no lookup key. The bound of a page (a coalesce) only says where to begin. */
+/** Returns whether an index scan has no lookup key. The bound of a page (a coalesce) only says where to begin. */
 function isWalk({ 'Index Cond': condition = '' }: PlanNode): boolean {
   return condition === '' || (/COALESCE/.test(condition) && !/ = /.test(condition))
 }

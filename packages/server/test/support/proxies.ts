@@ -5,7 +5,7 @@ import { root } from '@slipway/testing/root.ts'
 export const certificate = (ending: 'crt' | 'key'): string =>
   join(import.meta.dirname, `fixtures/tls/first.${ending}`)
 
-interface Place {
+interface ProxyPlace {
   /** The folder for the files of the proxy. */
   folder: string
   port: number
@@ -20,7 +20,7 @@ export interface Proxy {
    * Writes the documented configuration file with ports of this machine and the certificate of the tests. Returns the
    * command-line arguments.
    */
-  configure(place: Place): string[]
+  configure(place: ProxyPlace): string[]
 }
 
 export const proxies: Proxy[] = [
@@ -28,7 +28,7 @@ export const proxies: Proxy[] = [
     name: 'nginx',
     binary: '/usr/sbin/nginx',
     configure({ folder, port, upstream }) {
-      const site = changed('nginx.conf', [
+      const site = adapt('nginx.conf', [
         [/server 127\.0\.0\.1:8080;/, `server ${upstream};`],
         [/listen 80;/, `listen unix:${join(folder, 'plain.sock')};`],
         [/listen 443 ssl;/, `listen 127.0.0.1:${port} ssl;`],
@@ -36,10 +36,10 @@ export const proxies: Proxy[] = [
         [/(ssl_certificate_key +)\S+;/, `$1${certificate('key')};`],
       ])
       const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-      const places = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join('\n')
+      const tempPaths = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join('\n')
       const user = process.getuid?.() === 0 ? 'user root;' : ''
       const all = `${user} daemon off; worker_processes 1; pid ${join(folder, 'pid')}; events {}
-        http { access_log off; ${places} ${site} }`
+        http { access_log off; ${tempPaths} ${site} }`
       writeFileSync(join(folder, 'nginx.conf'), all)
       return ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]
     },
@@ -48,7 +48,7 @@ export const proxies: Proxy[] = [
     name: 'caddy',
     binary: '/usr/bin/caddy',
     configure({ folder, port, upstream }) {
-      const site = changed('Caddyfile', [
+      const site = adapt('Caddyfile', [
         [
           /gpu\.example\.com \{/,
           `https://127.0.0.1:${port} {\ntls ${certificate('crt')} ${certificate('key')}`,
@@ -62,8 +62,8 @@ export const proxies: Proxy[] = [
   },
 ]
 
-/** Throws if the text to replace is missing, because the test would then not run what the documentation shows. */
-function changed(file: string, changes: [RegExp, string][]): string {
+/** Adapts a documented file to the test. Throws if text to replace is missing, because the file was then changed. */
+function adapt(file: string, changes: [RegExp, string][]): string {
   return changes.reduce(
     (text, [from, to]) => {
       if (!from.test(text)) throw new Error(`docs/operate/${file} has no ${from}`)

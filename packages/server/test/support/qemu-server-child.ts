@@ -1,4 +1,4 @@
-/** A server that is killed in the middle of its work: starts one VM and then waits for its end. */
+/** A server that is killed in the middle of its work: starts one VM and then waits until it is killed. */
 import { readFileSync } from 'node:fs'
 import { createQemuEngine } from '../../src/engines/qemu/index.ts'
 

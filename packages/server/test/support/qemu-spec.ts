@@ -53,5 +53,5 @@ END_OF_REPORT
 printf '#!/bin/sh\\ncat /root/report.xml\\n' >/usr/bin/nvidia-smi
 chmod 755 /usr/bin/nvidia-smi
 `
-/** Init starts the reporter again, and it reports immediately. */
+/** Kills the reporter of a guest. Init starts the reporter again, and it reports immediately. */
 export const reportNow = `kill $(ps | awk '/[s]bin.slipway-guest/ { print $1 }')`

@@ -29,9 +29,9 @@ export class StripeStandIn {
   readonly sessions: { kind: string; fields: Record<string, string> }[] = []
   readonly meters: { id: string; event_name: string }[] = []
   readonly requests: string[] = []
-  /** Identifiers that are remembered. Stripe forgets them after a day. */
+  /** Identifiers of the meter events that are remembered. Stripe forgets them after a day. */
   readonly remembered = new Set<string>()
-  /** Accepts the request but sends no useful response, or rejects it. */
+  /** `away` rejects all requests. `lost-answer` does what a POST requests, but returns an error. */
   fault: 'none' | 'away' | 'lost-answer' = 'none'
   /** Delays the response with a customer until the test resolves it. */
   hold: Promise<void> | null = null

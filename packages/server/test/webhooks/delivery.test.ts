@@ -161,16 +161,16 @@ test('deliveries keep the order of each resource, and a failing one delays only 
   await create(receiver, ['gpu.*'])
   for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('gpu.step', resource, { n })
   await serve()
-  const heard = (resource: string) =>
+  const arrived = (resource: string) =>
     receiver.received
       .filter(({ body }) => body.data.resource_id === resource)
       .map(({ body }) => (body.data.data as { n: number }).n)
-  expect(heard('b')).toEqual([1, 2, 3])
-  expect(heard('a')).toEqual([1])
+  expect(arrived('b')).toEqual([1, 2, 3])
+  expect(arrived('a')).toEqual([1])
   isFailing = false
   await service.clock.advance('1 minute')
   await serve()
-  expect(heard('a')).toEqual([1, 1, 2, 3])
+  expect(arrived('a')).toEqual([1, 1, 2, 3])
 })
 
 test('several workers deliver the events of a webhook without repetition', async () => {
@@ -184,10 +184,10 @@ test('several workers deliver the events of a webhook without repetition', async
   await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
   expect(receiver.received.length).toBe(40)
   for (let resource = 0; resource < 10; resource++) {
-    const heard = receiver.received
+    const arrived = receiver.received
       .filter(({ body }) => body.data.resource_id === `resource-${resource}`)
       .map(({ body }) => (body.data.data as { n: number }).n)
-    expect(heard).toEqual([resource, resource + 10, resource + 20, resource + 30])
+    expect(arrived).toEqual([resource, resource + 10, resource + 20, resource + 30])
   }
   await other.close()
 })

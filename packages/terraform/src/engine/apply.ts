@@ -9,7 +9,7 @@ import { type CallParts, projectOf, type Session } from './session.ts'
 import { outOfStockProblem } from './stock.ts'
 import { Waiter } from './waiting.ts'
 
-export interface Applied {
+export interface ApplyResult {
   state: Values | null
   store: Private
   problems: Problem[]
@@ -22,7 +22,7 @@ export async function applyChange(
   prior: Values | null,
   planned: Values | null,
   store: Private,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const waiter = new Waiter(session, planned ?? prior!, !planned ? 'delete' : prior ? 'update' : 'create')
   const run = new Run(session, resource, waiter, store)
   if (!planned) return run.delete(prior!)
@@ -43,7 +43,7 @@ class Run {
     this.#store = { ...store }
   }
 
-  async create(planned: Values): Promise<Applied> {
+  async create(planned: Values): Promise<ApplyResult> {
     const { routes, isInProject, row } = this.#resource
     const session = this.#session
     const project: Record<string, string> = isInProject
@@ -70,7 +70,7 @@ class Run {
     }
   }
 
-  async update(prior: Values, planned: Values): Promise<Applied> {
+  async update(prior: Values, planned: Values): Promise<ApplyResult> {
     const { row } = this.#resource
     const known: Values = { ...planned, id: prior.id ?? null }
     const changed = new Set(this.#changedInputs(prior, planned))
@@ -88,7 +88,7 @@ class Run {
     }
   }
 
-  async delete(prior: Values): Promise<Applied> {
+  async delete(prior: Values): Promise<ApplyResult> {
     const { routes, row } = this.#resource
     const params = paramsOf(this.#session, this.#resource, prior)
     try {
@@ -105,7 +105,7 @@ class Run {
       const isLong = hasOperation(routes.delete)
       const notes = isLong ? await this.#waiter.end(response.operation as unknown as Operation) : []
       if (notes.length === 0) return this.#done(null, [])
-      // Terraform accepts that a resource still exists only if there is also an error.
+      // After a deletion, Terraform accepts a resource that still exists only together with an error.
       return this.#done(await this.#stateAfterFailure(prior), notes.map(asError))
     } catch (error) {
       if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])
@@ -113,7 +113,7 @@ class Run {
     }
   }
 
-  #done(state: Values | null, problems: Problem[]): Applied {
+  #done(state: Values | null, problems: Problem[]): ApplyResult {
     return { state, store: this.#store, problems }
   }
 
@@ -127,7 +127,8 @@ class Run {
   }
 
   /**
-   * Sends the changed fields in as few requests as the update route allows. PUT replaces the whole record.
+   * Sends the changed fields in as few requests as the update route allows. A PUT request contains all fields,
+   * because it replaces the whole record.
    */
   async #sendUpdates(prior: Values, planned: Values, isWanted: (name: string) => boolean): Promise<void> {
     const { routes, updateForms, row } = this.#resource

@@ -75,7 +75,7 @@ export function defineRecordSource(resource: Resource): DataSource {
   ]
   return {
     name: row.name,
-    description: `Reads an existing ${row.noun}${isSingle ? '' : `, by ${[...keys, ...(canSelect ? ['label_selector'] : [])].join(' or ')}`}.`,
+    description: `Reads an existing ${row.noun}${isSingle ? '' : ` by ${either([...keys, ...(canSelect ? ['label_selector'] : [])])}`}.`,
     example: exampleOf(row.name, isSingle, keys),
     attributes,
     async read(session, config) {
@@ -87,6 +87,9 @@ export function defineRecordSource(resource: Resource): DataSource {
     },
   }
 }
+
+/** Joins words, such as `id, name or label_selector`. */
+const either = (words: string[]) => [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')
 
 function exampleOf(name: string, isSingle: boolean, keys: string[]): string {
   const key = keys.includes('name') ? '  name = "example"\n' : isSingle ? '' : '  id = "…"\n'

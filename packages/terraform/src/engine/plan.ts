@@ -80,7 +80,8 @@ function plannedValue(
 }
 
 /**
- * Returns the service's defaults for fields that are not set. With a template, the template decides instead.
+ * Returns the service's defaults for fields that are not set. If the configuration has a template, there are
+ * none, because the template determines these fields.
  */
 function defaultsFor({ row }: Resource, config: Values): Values {
   if (row.defaultsUnless && (config[row.defaultsUnless] ?? null) !== null) return {}
@@ -99,7 +100,7 @@ export function needsReplacement(resource: Resource, name: string, prior: Values
   const { row, updateForms } = resource
   if (name === 'timeouts' || row.local?.[name] || row.inPlace?.includes(name)) return false
   if (updateForms.some(({ members }) => members.includes(name))) return false
-  // The service does not return this field, so an import cannot compare it: the configured value is accepted.
+  // The service does not return this field. After an import, the configured value is accepted without comparison.
   const isHidden = !resource.recordMembers.includes(name) && (prior[name] ?? null) === null
   return !(store.isImported && isHidden)
 }

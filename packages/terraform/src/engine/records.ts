@@ -60,8 +60,8 @@ async function requireProject(session: Session, projectId: string): Promise<void
 }
 
 /**
- * Returns the request that created a resource. It contains fields that the record does not, such as a startup
- * script. Null if the service no longer has it.
+ * Returns the request that created a resource; null if the service no longer has that request. It contains
+ * fields that the record does not, such as a startup script.
  */
 export async function readCreation(
   session: Session,

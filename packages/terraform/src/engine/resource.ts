@@ -11,7 +11,7 @@ interface UpdateForm {
   required: string[]
 }
 
-/** A row with everything that is derived from the contract. */
+/** A kind of resource: its row, and everything that is derived from the contract. */
 export interface Resource {
   row: ResourceRow
   routes: Partial<Record<Verb, RouteId>>
@@ -109,7 +109,8 @@ const createdMembers = (create: RouteId) =>
   hasOperation(create) ? {} : membersOf(schemaOf(create, 'response'))
 
 /**
- * Sorts the forms: labels first and sizes last, so that new group members are created from the new template.
+ * Returns the forms of the contract in reverse order: labels first and sizes last. A group gets its new
+ * template before it grows, so that new members are created from that template.
  */
 function formsOf(schema: ContractSchema): UpdateForm[] {
   return (schema.anyOf ?? [schema])

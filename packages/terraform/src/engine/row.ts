@@ -40,7 +40,7 @@ export interface ResourceRow {
   description: string
   /** The common prefix of the route ids (`vm` for vmCreate, vmGet, …), or the routes by verb. */
   routes: string | Partial<Record<'create' | 'get' | 'list' | 'update' | 'delete', RouteId>>
-  /** An example for the documentation, which tests apply. */
+  /** An example for the documentation. Tests apply it. */
   example: string
   /** Text to add to the contract's descriptions of attributes. */
   notes?: Record<string, string>
@@ -71,7 +71,7 @@ export interface ResourceRow {
   equivalent?: Record<string, (wanted: Value, actual: Value) => boolean>
   /** Inputs for which a refresh stores the actual value, even if the configured value means the same. */
   refreshed?: string[]
-  /** Reads values from another route, such as a price, together with every record. */
+  /** Called for every record: reads additional values from another route, such as a price. */
   extend?(session: Session, projectId: string, record: Values): Promise<Values>
   /** Derives values from a record that are not fields of it. */
   derive?(record: Values, known: Values, store: Private): Values

@@ -2,7 +2,8 @@ import type { Problem } from '../engine/diagnostics.ts'
 import { unknown, type Values } from '../values/types.ts'
 
 /**
- * Checks that a configuration has exactly one of these attributes. A value that is still unknown may be null.
+ * Checks that a configuration has exactly one of these attributes. An unknown value may turn out to be null,
+ * so it counts as set or not set, whichever is valid.
  */
 export function exactlyOneOf(noun: string, names: string[]) {
   return (config: Values): Problem[] => {

@@ -50,7 +50,8 @@ export const instanceRows: ResourceRow[] = [
     local: {
       delete_disks: {
         type: 'bool',
-        description: 'Whether `terraform destroy` also deletes the disks that were created with the members.',
+        description:
+          'Whether a deletion of the group also deletes the disks that were created with its members.',
       },
     },
     checkConfig: ({ template_id = null, vm = null }: Values) =>

@@ -74,7 +74,8 @@ resource "slipway_firewall_rule" "example" {
 ]
 
 /**
- * Unassigns the address before its deletion, as the service requires. Ignores an error if its VM has changed.
+ * Unassigns the address before its deletion, as the service requires. Ignores an error if the VM no longer has
+ * the address.
  */
 async function unassign({ session, prior, call }: Pick<Change, 'session' | 'prior' | 'call'>) {
   const params = { project_id: projectOf(session, prior.project_id), address_id: String(prior.id) }
@@ -88,7 +89,7 @@ async function unassign({ session, prior, call }: Pick<Change, 'session' | 'prio
   }
 }
 
-/** Each endpoint is either a block or a resource. */
+/** Checks that each endpoint is either a block or a resource. */
 function endpointProblems(attribute: string, endpoints: Value) {
   if (!Array.isArray(endpoints)) return []
   const isWrong = (endpoint: Value) => {

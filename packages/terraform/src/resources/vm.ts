@@ -69,7 +69,7 @@ output "usd_per_hour" {
     },
     placed_location: {
       type: 'string',
-      description: 'The location where the VM runs. It differs from `location` only if that is `any`.',
+      description: 'The location where the VM runs. It differs from `location` only if `location` is `any`.',
       isComputed: true,
     },
   },
@@ -123,7 +123,7 @@ function diskEntry(disk_id: string, mode: string, known: Values): Value {
   return same ?? { disk_id, mode, attachment_type: null }
 }
 
-/** Disks that were created with the VM are named after it, and are not listed in the request. */
+/** Returns the disks that were created with the VM: they are named after the VM and not listed in the request. */
 function newDiskIds(record: Values, request: Values): string[] {
   const listed = Array.isArray(request.disks) ? (request.disks as Values[]).map(({ disk_id }) => disk_id) : []
   const prefix = `${String(request.name)}-disk-`
@@ -186,8 +186,8 @@ async function change(all: Change): Promise<void> {
 }
 
 /**
- * Assigns the wanted address, or unassigns the previous one from the VM. In the same apply, another VM may
- * have got the previous address; it must not be unassigned from that VM.
+ * Assigns the wanted address, or unassigns the previous one from the VM. The same apply may have assigned the
+ * previous address to another VM, which must keep it.
  */
 async function changeAddress({ session, prior, planned, call }: Change): Promise<void> {
   const vm_id = String(prior.id)
@@ -222,7 +222,7 @@ async function changeDisks(prior: Values, planned: Values, call: Change['call'])
   if (attach.length > 0) await call('vmAttachDisks', { body: { attach_disks: attach } })
 }
 
-/** A selection strategy other than `on_demand` applies only to creations, so changing to it needs no call. */
+/** The strategy `lowest_cost` applies only to creations, so a change to it needs no call. */
 async function changeReservation(
   { reservation_specification: wanted }: Values,
   call: Change['call'],

@@ -75,8 +75,10 @@ function expected({ format, pattern }: ContractSchema): string | undefined {
 function sizeProblem(size: number, schema: ContractSchema, unit: string): string | undefined {
   const minimum = unit === 'items' ? schema.minItems : schema.minLength
   const maximum = unit === 'items' ? schema.maxItems : schema.maxLength
-  if (minimum !== undefined && size < minimum) return `It has ${size} ${unit}. The minimum is ${minimum}.`
-  if (maximum !== undefined && size > maximum) return `It has ${size} ${unit}. The maximum is ${maximum}.`
+  if (minimum !== undefined && size < minimum)
+    return `The value has ${size} ${unit}. The minimum is ${minimum}.`
+  if (maximum !== undefined && size > maximum)
+    return `The value has ${size} ${unit}. The maximum is ${maximum}.`
   return undefined
 }
 

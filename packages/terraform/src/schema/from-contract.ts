@@ -34,13 +34,13 @@ export function inputAttribute(
   schema: ContractSchema,
   facts: Pick<Attribute, 'use' | 'isComputed'>,
 ): Attribute {
-  return { name, description: describe(schema), type: typeFrom(name, schema, 'input'), ...facts }
+  return { name, description: describe(schema, 'input'), type: typeFrom(name, schema, 'input'), ...facts }
 }
 
 /** Creates the attribute for a response field. */
 export function outputAttribute(name: string, schema: ContractSchema): Attribute {
   const type = typeFrom(name, schema, 'output')
-  return { name, description: describe(schema), type, use: 'output', isComputed: true }
+  return { name, description: describe(schema, 'output'), type, use: 'output', isComputed: true }
 }
 
 function typeFrom(name: string, schema: ContractSchema, side: 'input' | 'output'): Attribute['type'] {
@@ -91,7 +91,7 @@ export function withoutNull(schema: ContractSchema): ContractSchema {
   return { ...choices[0], ...(schema.description && { description: schema.description }) }
 }
 
-function describe(schema: ContractSchema): string {
+function describe(schema: ContractSchema, side: 'input' | 'output'): string {
   const {
     description: given = '',
     enum: values,
@@ -102,8 +102,16 @@ function describe(schema: ContractSchema): string {
   } = withoutNull(schema)
   // The contract's description of ids is only about letter case, so it is replaced.
   const description = format === 'uuid' && given.startsWith('Requests may use') ? 'A UUID.' : given
-  const choices = values ? `Supported values: ${values.map((value) => `\`${value}\``).join(', ')}.` : ''
-  const only = typeof constant === 'string' ? `Supported value: \`${constant}\`.` : ''
+  const [several, one] =
+    side === 'input' ? ['Supported values:', 'Supported value:'] : ['Possible values:', 'Always']
+  const choices = values ? `${several} ${listOf(values)}.` : ''
+  const only = typeof constant === 'string' ? `${one} \`${constant}\`.` : ''
   const range = minimum !== undefined && maximum !== undefined ? `From ${minimum} to ${maximum}.` : ''
   return [description, choices, only, range].filter(Boolean).join(' ')
+}
+
+/** Lists values in Markdown, in which the empty string cannot be shown between backticks. */
+function listOf(values: unknown[]): string {
+  const shown = values.filter((value) => value !== '').map((value) => `\`${value}\``)
+  return [...shown, ...(shown.length < values.length ? ['or the empty string'] : [])].join(', ')
 }

@@ -22,7 +22,7 @@ export interface Attribute {
   /** The type, or the attributes of a nested object or of a list or set of objects. */
   type: ValueType | { nesting: 'single' | 'list' | 'set'; attributes: Attribute[] }
   description: string
-  /** Says if a configuration must set, can set or cannot set the attribute. */
+  /** Determines whether a configuration must set, can set or cannot set the attribute. */
   use: 'required' | 'optional' | 'output'
   /** True if the provider sets a value when the configuration does not. Always true for outputs. */
   isComputed: boolean

@@ -1,14 +1,14 @@
 import { fromJSON, type PackageDefinition } from '@grpc/proto-loader'
 
-/**
- * The messages of Terraform's plugin protocol 6 that this provider uses, with the number, type and name of
- * each field. Other fields and calls of the protocol are optional.
- */
 type Field = [id: number, type: string, name: string, rule?: 'repeated' | 'map']
 
 const diagnostics = (id: number): Field => [id, 'Diagnostic', 'diagnostics', 'repeated']
 const typeName: Field = [1, 'string', 'type_name']
 
+/**
+ * The messages of Terraform's plugin protocol 6 that this provider uses, with the number, type and name of
+ * each field. The other fields and calls of the protocol are optional.
+ */
 const messages: Record<string, Field[]> = {
   Empty: [],
   DynamicValue: [

@@ -2,7 +2,7 @@ import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } f
 import { createCertificate } from './certificate.ts'
 import { type CallName, controllerService, providerService } from './messages.ts'
 
-/** Terraform sets this variable, so that a provider can detect that a user started it directly. */
+/** Terraform sets this variable. If it is not set, a user has started the provider directly. */
 const cookie = [
   'TF_PLUGIN_MAGIC_COOKIE',
   'd602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2',
@@ -14,7 +14,7 @@ export type Handlers = Record<CallName, (request: never) => Promise<object>>
 /**
  * Serves Terraform's calls until Terraform stops the provider. Terraform reads one line from standard output,
  * with the protocol versions, the address and the certificate to expect. Only the process that started this
- * one can connect, because it has the key for `PLUGIN_CLIENT_CERT`.
+ * one can connect, because only that process has the private key for `PLUGIN_CLIENT_CERT`.
  */
 export async function servePlugin(handlers: Handlers, env: NodeJS.ProcessEnv): Promise<void> {
   const { PLUGIN_CLIENT_CERT: clientCertificate, PLUGIN_PROTOCOL_VERSIONS: versions = '6' } = env

@@ -1,4 +1,4 @@
-/** A VM in a configuration; `changes` are expressions. */
+/** Returns the block of a VM. The values of `changes` are Terraform expressions. */
 export const vm = (changes: Record<string, string> = {}) => {
   const values: Record<string, string> = {
     name: '"train-7"',

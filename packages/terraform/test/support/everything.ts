@@ -112,8 +112,8 @@ resource "slipway_instance_group" "it" {
 }
 `
 
-/** Resources that count as soon as the contract has their routes. */
-const later: Record<string, string> = {
+/** Blocks that are added if the contract has the routes of their resources. */
+const optionalBlocks: Record<string, string> = {
   snapshot: `
 resource "slipway_snapshot" "it" {
   name    = "monday\${var.suffix}"
@@ -134,10 +134,10 @@ resource "slipway_address" "it" {
 }`,
 }
 
-/** One configuration with every resource. The variables are what the tests change. */
-export const everything = base + resources.map(({ row }) => later[row.name] ?? '').join('\n')
+/** One configuration with every resource. Tests change it by setting its variables. */
+export const everything = base + resources.map(({ row }) => optionalBlocks[row.name] ?? '').join('\n')
 
-/** Values of the variables after which every resource that can be changed in place differs. */
+/** Values of the variables that change every resource that can be changed in place. */
 export const changedVariables = [
   '-var=suffix=2',
   '-var=size=1TiB',

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What happens to a request: a status without a response body of the service, or a response that gets lost. */
+/** A response of the proxy instead of the service's, or the loss of the service's response. */
 type Fault = { status: number; body: object } | 'lose the response' | undefined
 
 export interface FaultyProxy {
@@ -10,7 +10,7 @@ export interface FaultyProxy {
   close(): Promise<void>
 }
 
-/** Forwards requests to a service, except those for which `fault` says something else. */
+/** Starts a proxy that forwards requests to a service, and applies the fault that `fault` returns. */
 export async function startProxy(target: string): Promise<FaultyProxy> {
   const server = createServer((incoming, outgoing) => {
     const fault = proxy.fault(incoming.method!, incoming.url!)

@@ -10,7 +10,7 @@ import { build } from 'esbuild'
 
 const terraform = spawnSync('terraform', ['version', '-json'], { encoding: 'utf8' })
 
-/** Why suites that run Terraform are skipped; empty if it is on the PATH. */
+/** Why suites that run Terraform are skipped; empty if Terraform is on the PATH. */
 export const missingTerraform = terraform.status === 0 ? '' : 'terraform is not on the PATH'
 
 const header = 'terraform {\n  required_providers { slipway = { source = "slipway-dev/slipway" } }\n}\n'
@@ -95,7 +95,10 @@ export class Workspace {
   }
 }
 
-/** The provider as one script. It does the same as the executable of `npm run build:terraform`, and is built faster. */
+/**
+ * The folder of the provider as one script. The script does the same as the executable of
+ * `npm run build:terraform`, but is built faster.
+ */
 const providerDir = join(root, '.cache/terraform-provider')
 export async function buildProvider(): Promise<string> {
   mkdirSync(providerDir, { recursive: true })
@@ -107,7 +110,7 @@ export async function buildProvider(): Promise<string> {
   })
   // The checkout has ES modules, and Terraform finds a provider only by a name without an ending.
   writeFileSync(join(providerDir, 'package.json'), '{ "type": "commonjs" }\n')
-  // Several suites build it at the same time.
+  // Several suites may build the provider at the same time, so each one replaces the file in one step.
   const own = `${outfile}-${process.pid}`
   writeFileSync(own, outputFiles[0]!.contents, { mode: 0o755 })
   renameSync(own, outfile)

@@ -36,7 +36,7 @@ export function clockOf(run: Run) {
     addAhead: (interval: string) => set('ahead = ahead + $1::interval', [interval]),
     /** Moves the time of the last clock step into the past. */
     ageStep: (interval: string) => set('stepped_at = stepped_at - $1::interval', [interval]),
-    /** Resets the state to that without a clock step, with the service's time this far ahead. */
+    /** Removes the record of clock steps, and sets how far the service's time is ahead. */
     forgetSteps: (ahead = '0') =>
       set('ahead = $1, latest = clock_timestamp(), stepped_at = NULL, step = NULL', [ahead]),
   }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../eventually.ts'
 
-/** Returns the folder of a data directory's PostgreSQL, or undefined before its first start. */
+/** Returns the folder of the PostgreSQL of a data directory, or undefined before the first start. */
 export function homeOf(dataDir: string): string | undefined {
   try {
     const note = readFileSync(join(dataDir, 'postgres-home'), 'utf8').trim()

@@ -5,7 +5,7 @@ import { openTestPostgres } from './server.ts'
 
 type Query = (text: string) => Promise<{ rows: Record<string, unknown>[] }>
 
-/** A condition that an object `o` is in our schema and not part of an extension. */
+/** Returns the condition that the object `o` is in our schema and not part of an extension. */
 const isOurs = (column: string) => `o.${column} = 'public'::regnamespace
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e')`
 
@@ -52,13 +52,13 @@ const statements = {
            UNION ALL SELECT o.proname FROM pg_proc o WHERE o.prokind <> 'f' AND ${isOurs('pronamespace')}`,
 }
 
-interface Listed {
+interface SchemaObject {
   place: number
   comment: string | null
   text: string
 }
 
-interface Table extends Omit<Listed, 'text'> {
+interface Table extends Omit<SchemaObject, 'text'> {
   name: string
   options: string | null
   columns: string[]
@@ -73,11 +73,11 @@ export async function describeSchema(query: Query): Promise<string> {
   const others = await read<{ name: string }>('others')
   if (others.length > 0)
     throw new Error(`schema.sql cannot show ${others.map(({ name }) => name).join(', ')}: extend schema.ts`)
-  const listed: Listed[] = [
+  const listed: SchemaObject[] = [
     ...(await read<Table>('tables')).map((table) => ({ ...table, text: tableText(table) })),
-    ...(await read<Listed>('views')),
-    ...(await read<Listed>('functions')),
-    ...(await read<Listed>('triggers')),
+    ...(await read<SchemaObject>('views')),
+    ...(await read<SchemaObject>('functions')),
+    ...(await read<SchemaObject>('triggers')),
   ]
   const parts = listed
     .toSorted((a, b) => Number(a.place) - Number(b.place))

@@ -8,8 +8,8 @@ import type { Ended, Program, ProgramOptions } from '../../src/program.ts'
 const wayToRegistry = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'npm_config_registry']
 
 /**
- * A folder outside of the checkout with an empty home. npm can reach its registry. Programs run with only a private
- * loopback network, if we can create one (as root, on Linux).
+ * A folder outside of the checkout with an empty home. Only npm has access to the network. All other programs have a
+ * private loopback network, if it can be created (as root, on Linux).
  */
 export class Outside {
   readonly #launcher = new Launcher()
@@ -24,12 +24,12 @@ export class Outside {
     const mayUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['--net', 'ip', 'link']).status === 0
     if (!mayUnshare) return
     const script = 'ip link set lo up && echo ready && exec sleep infinity'
-    const room = this.#launcher.run('unshare', ['--net', 'sh', '-c', script])
-    await room.line('ready')
-    this.#loopback = ['nsenter', `--net=/proc/${room.pid}/ns/net`, '--']
+    const namespaceHolder = this.#launcher.run('unshare', ['--net', 'sh', '-c', script])
+    await namespaceHolder.line('ready')
+    this.#loopback = ['nsenter', `--net=/proc/${namespaceHolder.pid}/ns/net`, '--']
   }
 
-  /** An empty project with these packages, by archive or by name and version. */
+  /** Creates a project with these packages, given as archives or as names with versions. Returns its folder. */
   async install(name: string, packages: string[]): Promise<string> {
     const cwd = join(this.dir, name)
     mkdirSync(cwd)

@@ -19,7 +19,7 @@ export const addressCreate = command<AddressCreateInput>({
   arguments: [{ syntax: '<name>', description: 'name of the address' }],
   options: [
     { flags: '--location <location>', description: 'location of the address', complete: 'location' },
-    { flags: '--vm <vm>', description: 'name or id of the VM whose address to reserve', complete: 'vm' },
+    { flags: '--vm <vm>', description: 'name or id of the VM whose address is reserved', complete: 'vm' },
     labelOption,
   ],
   examples: [

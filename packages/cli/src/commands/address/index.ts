@@ -6,7 +6,7 @@ import { addressAssign, addressUnassign } from './assign.ts'
 import { addressCreate } from './create.ts'
 import { addresses, listWithVms } from './resource.ts'
 
-const annotated: Parameters<typeof labelCommand<Address>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<Address>>[0] = {
   resource: addresses,
   get: async (cli, address_id) => cli.client.addressGet({ project_id: await cli.project(), address_id }),
   change: async (cli, address_id, { name, labels }) =>
@@ -24,8 +24,8 @@ export const address: GroupSpec = {
     addressCreate,
     addressAssign,
     addressUnassign,
-    renameCommand(annotated),
-    labelCommand(annotated),
+    renameCommand(annotatedKind),
+    labelCommand(annotatedKind),
     deleteCommand(addresses, async (cli, address_id) => {
       await cli.client.addressDelete({ project_id: await cli.project(), address_id })
       return {}

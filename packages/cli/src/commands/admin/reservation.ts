@@ -13,7 +13,7 @@ const example = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 const list = command<{ organization?: string }>({
   name: 'list',
   summary: 'list the reservations of all organizations',
-  options: [{ flags: '--organization <org>', description: 'only this organization (id)' }],
+  options: [{ flags: '--organization <org>', description: 'only reservations of this organization (id)' }],
   columns: reservationColumns,
   examples: ['slipway admin reservation list', 'slipway admin reservation list -o json'],
   async run(cli, { organization }) {
@@ -41,7 +41,11 @@ const create = command<CreateInput>({
   details:
     'From 24 hours before the start, GPUs are set aside for the reservation as they become free. No VM is stopped for a reservation. Only delivered GPUs are billed.',
   options: [
-    { flags: '--organization <org>', description: 'organization that buys the reservation', required: true },
+    {
+      flags: '--organization <org>',
+      description: 'name or id of the organization that buys the reservation',
+      required: true,
+    },
     {
       flags: '--billing-project <id>',
       description: 'id of the organization’s project that pays for the reservation',

@@ -21,7 +21,8 @@ interface Candidate {
 const listTimeoutMs = 2000
 
 /**
- * `words` are the words after `slipway` on the command line. The last word is being typed, and may be empty.
+ * Returns the words that can replace the last word, which is being typed and may be empty. `words` are all
+ * words after `slipway` on the command line.
  */
 export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''

@@ -1,4 +1,4 @@
-/** Scripts that shells load. They offer the words from `slipway __complete`, or else file names. */
+/** Scripts that shells load. They offer the words from `slipway __complete`, or file names if there are none. */
 export const completionScripts = {
   bash: `_slipway() {
   local IFS=$'\\n' words=() word last=0 cut i

@@ -6,7 +6,7 @@ import { selectorOption } from '../../core/labels.ts'
 import { customImageCreate } from './create.ts'
 import { customImages } from './resource.ts'
 
-const annotated: Parameters<typeof labelCommand<CustomImage>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<CustomImage>>[0] = {
   resource: customImages,
   get: async (cli, custom_image_id) =>
     cli.client.customImageGet({ project_id: await cli.project(), custom_image_id }),
@@ -34,8 +34,8 @@ export const customImage: GroupSpec = {
     showCommand(customImages, async (cli, custom_image_id) =>
       cli.client.customImageGet({ project_id: await cli.project(), custom_image_id }),
     ),
-    labelCommand(annotated),
-    ...protectCommands(annotated),
+    labelCommand(annotatedKind),
+    ...protectCommands(annotatedKind),
     deleteCommand(
       customImages,
       async (cli, custom_image_id) =>

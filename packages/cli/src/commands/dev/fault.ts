@@ -32,9 +32,9 @@ const create = command<FaultInput>({
   summary: 'make requests or operations fail',
   details: `Effects:
   fail    the request or the step of the operation fails
-  reject  the same, with an error that a retry does not fix
-  delay   it takes longer, see --delay
-  hang    it never ends
+  reject  the request or the step fails with an error that a retry does not fix
+  delay   the request or the step takes longer, see --delay
+  hang    the request or the step never ends
   lie     the engine reports a success that inspection does not show
   forget  the engine accepts the change and does nothing
 
@@ -48,7 +48,7 @@ lie and forget apply only to operations. A fault is active until it is deleted, 
   options: [
     {
       flags: '--effect <effect>',
-      description: 'what happens',
+      description: 'what the fault does',
       values: Object.keys(effects),
       required: true,
     },

@@ -8,7 +8,11 @@ export const devPayments = command<{ state: string; org?: string }>({
   summary: "set the state of an organization's payment method",
   arguments: [{ syntax: '<state>', description: paymentStates.join(', '), complete: paymentStates }],
   options: [
-    { flags: '--org <organization>', description: "default: the project's organization", complete: 'org' },
+    {
+      flags: '--org <organization>',
+      description: "name or id of the organization (default: the project's organization)",
+      complete: 'org',
+    },
   ],
   examples: ['slipway dev payments declined', 'slipway dev payments active'],
   async run(cli, { state, org }) {

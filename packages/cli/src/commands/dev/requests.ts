@@ -14,7 +14,7 @@ const columns: Column<DevRequest>[] = [
 
 export const devRequests = command<{ after?: number }>({
   name: 'requests',
-  summary: 'list the last requests that clients sent, without credentials and secrets',
+  summary: 'list the latest requests of clients, without credentials and secrets',
   options: [
     { flags: '--after <position>', description: 'only requests after this position', parse: parseNumber },
   ],

@@ -9,7 +9,7 @@ import { diskDetach } from './detach.ts'
 import { diskResize } from './resize.ts'
 import { disks, disksWithNames } from './resource.ts'
 
-const annotated: Parameters<typeof labelCommand<Disk>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<Disk>>[0] = {
   resource: disks,
   get: async (cli, disk_id) => cli.client.diskGet({ project_id: await cli.project(), disk_id }),
   change: async (cli, disk_id, change) =>
@@ -28,9 +28,9 @@ export const disk: GroupSpec = {
     diskResize,
     diskAttach,
     diskDetach,
-    renameCommand(annotated),
-    labelCommand(annotated),
-    ...protectCommands(annotated),
+    renameCommand(annotatedKind),
+    labelCommand(annotatedKind),
+    ...protectCommands(annotatedKind),
     deleteCommand(
       disks,
       async (cli, disk_id) => cli.client.diskDelete({ project_id: await cli.project(), disk_id }),

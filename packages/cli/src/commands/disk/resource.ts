@@ -45,7 +45,7 @@ export const sizeOption: OptionSpec = {
   required: true,
 }
 
-/** Lists disks. Tables show the names of the VMs that they are attached to; other formats have the ids. */
+/** Lists disks. In a table, the VMs of each disk are shown by name; other formats have their ids. */
 export async function disksWithNames(cli: Cli, { selector }: { selector?: string }): Promise<Disk[]> {
   const found = await disks.list(cli, { label_selector: selector })
   const isAttached = found.some(({ attached_to }) => attached_to.length > 0)

@@ -35,7 +35,7 @@ export const events = command<EventsInput>({
   name: 'events',
   summary: 'show past events, or follow new ones',
   details:
-    'With -f, the command prints each event as it happens, and continues without a gap if the connection was lost. With -o json, it prints one object per line.',
+    'With -f, the command prints each event as it happens, and continues without a gap if the connection is lost. With -o json, it prints one object per line.',
   options: [
     { flags: '-f, --follow', description: 'continue until interrupted' },
     limitOption,

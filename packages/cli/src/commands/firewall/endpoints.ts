@@ -10,7 +10,7 @@ import { firewallRules } from './resource.ts'
 /** Checks only the format. The service rejects invalid addresses such as 300.1.1.1 or 10.0.0.1/8. */
 export const looksLikeAddress = (text: string): boolean => /^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(text)
 
-/** Returns addresses unchanged. Any other word is the name of a subnet, a network or a VM. */
+/** Keeps addresses, and replaces the name of a subnet, a network or a VM with its id. */
 export async function endpointsOf(
   cli: Cli,
   texts: string[],

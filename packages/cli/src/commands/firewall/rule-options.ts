@@ -21,7 +21,7 @@ export const ruleOptions: OptionSpec[] = [
   },
   {
     flags: '--from <addresses>',
-    description: 'addresses, CIDR blocks, or names of VMs, subnets or networks',
+    description: 'sources: addresses, CIDR blocks, or names of VMs, subnets or networks',
     isList: true,
   },
   { flags: '--to <addresses>', description: 'destinations, in the same format as --from', isList: true },

@@ -7,7 +7,7 @@ import { groupResize, groupStart, groupStop, groupTemplate } from './change.ts'
 import { groupCreate } from './create.ts'
 import { groups } from './resource.ts'
 
-const annotated: Parameters<typeof labelCommand<InstanceGroup>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<InstanceGroup>>[0] = {
   resource: groups,
   get: async (cli, instance_group_id) =>
     cli.client.instanceGroupGet({ project_id: await cli.project(), instance_group_id }),
@@ -31,8 +31,8 @@ export const group: GroupSpec = {
     groupTemplate,
     groupStart,
     groupStop,
-    labelCommand(annotated),
-    ...protectCommands(annotated),
+    labelCommand(annotatedKind),
+    ...protectCommands(annotatedKind),
     deleteCommand<InstanceGroup, { deleteDisks?: boolean }>(
       groups,
       async (cli, instance_group_id, { deleteDisks }) =>

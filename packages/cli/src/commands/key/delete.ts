@@ -8,7 +8,10 @@ type Revoke = (
   target: { key_id: string; revoke_descendants: boolean },
 ) => Promise<{ revoked_descendants?: string[] }>
 
-/** Deletes keys of a project, an organization or the operators, and by default the keys that they created. */
+/**
+ * Returns the command that deletes keys of a project, an organization or the operators. By default, the keys
+ * that a deleted key has created are revoked too.
+ */
 export const deleteKeyCommand = (resource: Resource<AccessKey>, revoke: Revoke, group?: string) =>
   deleteCommand<AccessKey, { keepDescendants?: boolean }>(
     resource,

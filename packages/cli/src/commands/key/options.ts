@@ -28,5 +28,5 @@ export const kindOption: OptionSpec = { flags: '--kind <kind>', ...oneOf([...key
 
 export function noteSecret(cli: Cli, kind: KeyKind): void {
   cli.note('Save the secret. It is shown only once.')
-  if (kind === 'signing') cli.note('The prefix is the access key id, and the secret is the secret key.')
+  if (kind === 'signing') cli.note('Sign with the prefix as access key id and the secret as secret key.')
 }

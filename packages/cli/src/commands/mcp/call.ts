@@ -1,37 +1,15 @@
 import { Operation } from '@slipway/contract'
 import type { Cli } from '../../core/cli.ts'
-import type { ResourceNoun } from '../../core/command.ts'
 import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
 import { errorRecord } from '../../errors/explain.ts'
 import { resources } from '../resources.ts'
-import { outputSchema, type RouteTool } from './tools.ts'
+import { nounOfParam, outputSchema, type RouteTool } from './tools.ts'
 
 interface ToolResult {
   content: { type: 'text'; text: string }[]
   structuredContent?: Record<string, unknown>
   isError?: true
-}
-
-/** Path parameters that accept a name instead of an id. */
-const nounOfParam: Record<string, ResourceNoun> = {
-  vm_id: 'vm',
-  instance_template_id: 'template',
-  instance_group_id: 'group',
-  disk_id: 'disk',
-  snapshot_id: 'snapshot',
-  custom_image_id: 'custom-image',
-  network_id: 'network',
-  subnet_id: 'subnet',
-  address_id: 'address',
-  rule_id: 'firewall',
-  key_id: 'key',
-  ssh_key_id: 'ssh-key',
-  webhook_id: 'webhook',
-  capacity_request_id: 'queue',
-  user_id: 'member',
-  host_id: 'host',
-  image_id: 'image',
 }
 
 export const waitTool = {

@@ -8,7 +8,7 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
     'Provides the API as Model Context Protocol tools. The tools are read-only unless you add --allow-writes. Add the command to the configuration of the agent: ' +
     '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
   options: [
-    { flags: '--allow-writes', description: 'also provide tools that create, change and delete' },
+    { flags: '--allow-writes', description: 'also provide tools that create, change and delete resources' },
     { flags: '--admin', description: 'also provide tools for operators' },
     {
       flags: '--toolsets <sets>',

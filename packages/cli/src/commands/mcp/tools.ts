@@ -1,5 +1,6 @@
 import { routeIds, routeOf } from '@slipway/contract'
 import type { RouteId } from '@slipway/sdk'
+import type { ResourceNoun } from '../../core/command.ts'
 import { isInToolset } from './toolsets.ts'
 
 /** A tool as the Model Context Protocol describes it. */
@@ -39,8 +40,29 @@ interface JsonSchema {
   description?: string
 }
 
-// If these parameters are missing, the values of the current context are used.
+/** If these parameters are missing, the values of the current context are used. */
 const paramsFromContext = new Set(['project_id', 'organization_id'])
+
+/** Path parameters that accept a name instead of an id. */
+export const nounOfParam: Record<string, ResourceNoun> = {
+  vm_id: 'vm',
+  instance_template_id: 'template',
+  instance_group_id: 'group',
+  disk_id: 'disk',
+  snapshot_id: 'snapshot',
+  custom_image_id: 'custom-image',
+  network_id: 'network',
+  subnet_id: 'subnet',
+  address_id: 'address',
+  rule_id: 'firewall',
+  key_id: 'key',
+  ssh_key_id: 'ssh-key',
+  webhook_id: 'webhook',
+  capacity_request_id: 'queue',
+  user_id: 'member',
+  host_id: 'host',
+  image_id: 'image',
+}
 
 export interface ToolOptions {
   allowsWrites: boolean
@@ -86,7 +108,7 @@ function toTool(routeId: RouteId): RouteTool {
   const add = (schema: JsonSchema | undefined, where: 'query' | 'body') => {
     for (const [name, member] of Object.entries(schema?.properties ?? {})) {
       partOf.set(name, where)
-      properties[name] = plain(member)
+      properties[name] = withoutMarkers(member)
     }
     required.push(...(schema?.required ?? []))
   }
@@ -95,7 +117,7 @@ function toTool(routeId: RouteId): RouteTool {
   const isBodyWhole = body !== undefined && !body.properties
   if (isBodyWhole) {
     partOf.set('body', 'body')
-    properties.body = plain(body)
+    properties.body = withoutMarkers(body)
     required.push('body')
   } else add(body, 'body')
 
@@ -124,21 +146,23 @@ function toTool(routeId: RouteId): RouteTool {
 
 function paramText(name: string): string {
   const noun = name.replace(/_id$/, '').replaceAll('_', ' ')
-  return paramsFromContext.has(name)
-    ? `Id of the ${noun}. The default is the ${noun} of the current context.`
-    : `Name or id of the ${noun}.`
+  if (paramsFromContext.has(name))
+    return `Id of the ${noun}. The default is the ${noun} of the current context.`
+  if (!nounOfParam[name]) return `Id of the ${noun}.`
+  const nameOf: Record<string, string> = { user_id: 'E-mail address', webhook_id: 'URL' }
+  return `${nameOf[name] ?? 'Name'} or id of the ${noun}.`
 }
 
 /** The protocol requires an object as the result, so an array is wrapped in `items`. */
 export function outputSchema(response: object): object {
-  const schema = shape(response) as { type?: string }
+  const schema = structureOf(response) as { type?: string }
   return schema.type === 'array'
     ? { type: 'object', properties: { items: schema }, required: ['items'] }
     : schema
 }
 
 /** Returns the structure of a response, without the descriptions and formats that only requests need. */
-function shape(schema: object): unknown {
+function structureOf(schema: object): unknown {
   const omitted = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
   return JSON.parse(JSON.stringify(schema), (key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
@@ -149,4 +173,4 @@ function shape(schema: object): unknown {
 }
 
 /** Removes the markers that the schema library adds. */
-const plain = (schema: JsonSchema): unknown => JSON.parse(JSON.stringify(schema))
+const withoutMarkers = (schema: JsonSchema): unknown => JSON.parse(JSON.stringify(schema))

@@ -20,7 +20,7 @@ export const member: GroupSpec = {
         printRemainingKeys(cli, (await cli.client.memberDelete(target)).access_keys)
         return {}
       },
-      { options: [revokeKeysOption] },
+      { removesFrom: 'the organization', options: [revokeKeysOption] },
     ),
   ],
 }

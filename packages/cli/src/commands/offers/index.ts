@@ -19,7 +19,7 @@ const columns: Column<Offer>[] = [
   { name: 'scratch', value: (offer) => `${offer.scratch_gb} GB`, align: 'right', isExtra: true },
 ]
 
-/** The service already returns the cheapest offer first. */
+/** How to sort offers. `price` needs no function, because the service returns the cheapest offer first. */
 const orders: Record<string, ((a: Offer, b: Offer) => number) | undefined> = {
   price: undefined,
   memory: (a, b) => b.gpu_memory_gb * b.gpu_count - a.gpu_memory_gb * a.gpu_count,
@@ -44,7 +44,7 @@ export const offers = command<OffersInput>({
   options: [
     {
       flags: '--gpu <gpu>',
-      description: 'GPU, family or VM type, for example a100, a100-80gb or l40s-48gb.4x',
+      description: 'GPU model, family or VM type, for example a100, a100-80gb or l40s-48gb.4x',
       complete: vmTypeNames,
     },
     { flags: '--min-gpus <count>', description: 'minimum number of GPUs', parse: parseNumber },

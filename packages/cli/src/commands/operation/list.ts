@@ -16,7 +16,7 @@ export const operationList = command<ListInput>({
     stateOption,
     {
       flags: '--resource <resource>',
-      description: 'only operations on this VM, disk or firewall rule (name or id)',
+      description: 'only operations on this VM, group, disk or firewall rule (name or id)',
       complete: 'vm',
     },
   ],

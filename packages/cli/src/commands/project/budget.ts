@@ -16,7 +16,7 @@ export const projectBudget = command<BudgetInput>({
   options: [
     { flags: '--set <usd>', description: 'dollars per month', parse: parseNumber },
     { flags: '--none', description: 'remove the budget' },
-    { flags: '--hard-stop', description: 'reject requests that cost money when the budget is spent' },
+    { flags: '--hard-stop', description: 'when the budget is spent, reject requests that cost money' },
   ],
   examples: [
     'slipway project budget',

@@ -17,7 +17,7 @@ interface QueueInput {
 const queueOptions: OptionSpec[] = [
   {
     flags: '--hold',
-    description: 'hold the GPUs for 15 minutes, until you run `slipway queue claim`',
+    description: 'hold the GPUs for 15 minutes when they are free; `slipway queue claim` uses them',
   },
   {
     flags: '--for <duration>',

@@ -2,7 +2,7 @@ import type { OrganizationQuota } from '@slipway/sdk'
 import type { Column } from '../../output/print.ts'
 import { bar } from '../../output/text.ts'
 
-/** Projects have a subset of these quotas, so the columns fit them too. */
+/** Quotas of projects have the same fields, so lists of them use these columns too. */
 export const quotaColumns: Column<OrganizationQuota>[] = [
   { name: 'name', value: (quota) => quota.name },
   { name: 'used', value: (quota) => quota.used, align: 'right' },

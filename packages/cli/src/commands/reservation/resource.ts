@@ -21,6 +21,7 @@ export const reservations: Resource<Reservation> = {
   noun: 'reservation',
   title: 'reservation',
   example: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+  reference: 'id of the reservation',
   columns: reservationColumns,
   route: 'reservationList',
   list: async (cli) => cli.client.collect('reservationList', { organization_id: await cli.organization() }),

@@ -7,7 +7,7 @@ import { snapshotCreate } from './create.ts'
 import { snapshots } from './resource.ts'
 import { snapshotRestore } from './restore.ts'
 
-const annotated: Parameters<typeof labelCommand<Snapshot>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<Snapshot>>[0] = {
   resource: snapshots,
   get: async (cli, snapshot_id) => cli.client.snapshotGet({ project_id: await cli.project(), snapshot_id }),
   change: async (cli, snapshot_id, change) =>
@@ -27,9 +27,9 @@ export const snapshot: GroupSpec = {
       cli.client.snapshotGet({ project_id: await cli.project(), snapshot_id }),
     ),
     snapshotRestore,
-    renameCommand(annotated),
-    labelCommand(annotated),
-    ...protectCommands(annotated),
+    renameCommand(annotatedKind),
+    labelCommand(annotatedKind),
+    ...protectCommands(annotatedKind),
     deleteCommand(
       snapshots,
       async (cli, snapshot_id) => cli.client.snapshotDelete({ project_id: await cli.project(), snapshot_id }),

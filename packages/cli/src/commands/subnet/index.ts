@@ -6,7 +6,7 @@ import { subnets } from './resource.ts'
 
 export const subnet: GroupSpec = {
   name: 'subnet',
-  summary: 'subnets of a network, one location each',
+  summary: 'subnets of networks, each in one location',
   commands: [
     listCommand(subnets),
     showCommand(subnets, async (cli, subnet_id) =>

@@ -16,7 +16,7 @@ export const templateCreate = command<TemplateCreateInput>({
   name: 'create',
   summary: 'create an instance template, or a new version of one',
   details:
-    'A version never changes. VMs keep the version that they were created from. Scripts can contain secrets: viewers and ' +
+    'A version of a template never changes. VMs keep the version that they were created from. Scripts can contain secrets: viewers and ' +
     'read keys see only their digests.',
   arguments: [{ syntax: '<name>', description: 'name of the template' }],
   options: [

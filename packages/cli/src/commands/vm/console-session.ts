@@ -27,7 +27,7 @@ export const vmConsole = command<{ ref: string; read?: boolean; force?: boolean 
     const { url } = await cli.client.vmConsoleCreate(target, { mode, ...(force && { force }) })
     const socket = await connect(cli, new URL(url).pathname)
     cli.say(`Connected to the console of ${ref}. Type ~. at the beginning of a line to leave.`)
-    await session(cli, socket)
+    await runSession(cli, socket)
   },
 })
 
@@ -53,8 +53,8 @@ async function connect(cli: Cli, path: string): Promise<WebSocket> {
   return socket
 }
 
-/** Returns when the user leaves; throws if the service ends the session. */
-async function session(cli: Cli, socket: WebSocket): Promise<void> {
+/** Passes input and output on until the user leaves. Throws if the service ends the session. */
+async function runSession(cli: Cli, socket: WebSocket): Promise<void> {
   const { stdin, stdout } = cli.io
   const filter = new EscapeFilter()
   const setRaw = (isRaw: boolean) => {

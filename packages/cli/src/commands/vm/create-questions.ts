@@ -11,12 +11,12 @@ import { findPublicKey } from './public-key.ts'
 
 type Offer = ListItem<'offerList'>
 
-type Asked = 'name' | 'type' | 'location' | 'image' | 'ssh_public_key'
+type AskedField = 'name' | 'type' | 'location' | 'image' | 'ssh_public_key'
 
 /** A request to create a VM. Values that the user can be asked for may be missing. */
-export type VmDraft = Omit<VmCreate, Asked> & { [K in Asked]: string | undefined }
+export type VmDraft = Omit<VmCreate, AskedField> & { [K in AskedField]: string | undefined }
 
-/** Adds missing values: asks for them on a terminal, and otherwise uses defaults. */
+/** Adds missing values: asks for them on a terminal, or uses defaults. The type and location have no default. */
 export async function completeDraft(
   cli: Cli,
   { ssh_public_key, image: wanted, ...draft }: VmDraft,
@@ -97,7 +97,7 @@ async function findImage(cli: Cli, location: string): Promise<string> {
   const isUsable = (image: { locations: string[] }) =>
     location === anyLocation ? image.locations.length > 0 : image.locations.includes(location)
   const names = images.filter(isUsable).map(({ name }) => name)
-  // The location may not exist; in that case, this throws a clearer error.
+  // If the location does not exist, resolveAmong throws a clearer error.
   if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)
     throw new UsageError(`No image is available in ${location}.`, [

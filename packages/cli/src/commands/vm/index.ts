@@ -17,7 +17,7 @@ import { vmScp } from './scp.ts'
 import { vmSsh } from './ssh.ts'
 import { vmTunnel } from './tunnel.ts'
 
-const annotated: Parameters<typeof labelCommand<Vm>>[0] = {
+const annotatedKind: Parameters<typeof labelCommand<Vm>>[0] = {
   resource: vms,
   get: async (cli, vm_id) => cli.client.vmGet({ project_id: await cli.project(), vm_id }),
   change: async (cli, vm_id, change) =>
@@ -39,9 +39,9 @@ export const vm: GroupSpec = {
     vmResize,
     vmExtend,
     vmIdle,
-    renameCommand(annotated),
-    labelCommand(annotated),
-    ...protectCommands(annotated),
+    renameCommand(annotatedKind),
+    labelCommand(annotatedKind),
+    ...protectCommands(annotatedKind),
     deleteCommand(
       vms,
       async (cli, vm_id) => cli.client.vmDelete({ project_id: await cli.project(), vm_id }),

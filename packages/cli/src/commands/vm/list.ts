@@ -17,12 +17,21 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
   options: [
     {
       flags: '--state <states>',
-      description: 'states, separated by commas: running, shutoff, …',
+      description: 'only VMs in these states, separated by commas: running, shutoff, …',
       values: vmStates.map(stateText),
       isList: true,
     },
-    { flags: '--type <types>', description: 'VM types', values: vmTypeNames, isList: true },
-    { flags: '--location <locations>', description: 'locations', complete: 'location' },
+    {
+      flags: '--type <types>',
+      description: 'only VMs of these types, separated by commas',
+      values: vmTypeNames,
+      isList: true,
+    },
+    {
+      flags: '--location <locations>',
+      description: 'only VMs in these locations, separated by commas',
+      complete: 'location',
+    },
     selectorOption,
   ],
   examples: [

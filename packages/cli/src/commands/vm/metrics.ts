@@ -6,22 +6,22 @@ import { type Column, printList } from '../../output/print.ts'
 import { vms } from './resource.ts'
 
 const valuesOf = ({ points }: MetricSeries) => points.flatMap(([, value]) => (value === null ? [] : [value]))
-const formatted = (value: number | undefined) =>
+const formatNumber = (value: number | undefined) =>
   value === undefined ? '' : value.toLocaleString('en-US', { maximumFractionDigits: 2 })
 
 const columns: Column<MetricSeries>[] = [
   { name: 'name', value: ({ name }) => name },
   { name: 'gpu', value: ({ labels }) => labels.gpu ?? '' },
-  { name: 'latest', value: (series) => formatted(valuesOf(series).at(-1)), align: 'right' },
+  { name: 'latest', value: (series) => formatNumber(valuesOf(series).at(-1)), align: 'right' },
   {
     name: 'lowest',
-    value: (series) => formatted(valuesOf(series).toSorted((a, b) => a - b)[0]),
+    value: (series) => formatNumber(valuesOf(series).toSorted((a, b) => a - b)[0]),
     align: 'right',
     hideOrder: 2,
   },
   {
     name: 'highest',
-    value: (series) => formatted(valuesOf(series).toSorted((a, b) => b - a)[0]),
+    value: (series) => formatNumber(valuesOf(series).toSorted((a, b) => b - a)[0]),
     align: 'right',
     hideOrder: 1,
   },

@@ -42,7 +42,7 @@ export const vmOptions: OptionSpec[] = [
   },
   {
     flags: '--custom-image <image>',
-    description: 'custom image, by id or name, instead of --image',
+    description: 'name or id of a custom image, used instead of --image',
     complete: 'custom-image',
   },
   {

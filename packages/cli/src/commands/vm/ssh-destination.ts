@@ -22,7 +22,7 @@ export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestina
   )
 }
 
-/** The simulated engine takes its addresses from this block, which no real machine uses. */
+/** The default simulated locations take their addresses from this block, which no real machine uses. */
 const simulatedBlock = '198.18.0.0/15'
 
 export const isSimulated = ({ host }: SshDestination): boolean => cidrContains(simulatedBlock, host)

@@ -4,7 +4,7 @@ import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
-/** An active webhook is failing if its receiver rejects deliveries. */
+/** Returns `failing` for an active webhook whose receiver rejects deliveries. */
 const stateOf = ({ state, failing_since }: Webhook) =>
   state === 'active' && failing_since ? 'failing' : state
 
@@ -12,6 +12,7 @@ export const webhooks: Resource<Webhook> = {
   noun: 'webhook',
   title: 'webhook',
   example: 'https://hooks.example.com/slipway',
+  reference: 'URL or id of the webhook',
   columns: [
     { name: 'url', value: (webhook) => webhook.url },
     { name: 'events', value: (webhook) => webhook.event_types.join(',') || 'all' },

@@ -12,7 +12,7 @@ interface FilterProps {
 
 const operationStates: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
 
-/** Returns the state of the API for the word in the URL; undefined for an unknown word. */
+/** Returns the operation state for the word in the URL; undefined for an unknown word. */
 export const operationStateOf = (word: string): OperationState | undefined =>
   operationStates.find((state) => stateWord(state) === word)
 
@@ -34,7 +34,7 @@ export const StateFilter = ({ value, onChange }: FilterProps) => (
  */
 const wholeKinds = projectEventKinds.map(({ kind }) => kind).filter((kind) => kind !== 'operation')
 
-/** One type such as `vm.crashed`, or all events of a kind of resources such as `vm.*`. */
+/** Filters by one type, such as `vm.crashed`, or by all events of a kind of resource, such as `vm.*`. */
 export const TypeFilter = ({ value, onChange }: FilterProps) => {
   const isKnown =
     value === '' || projectEventTypes.includes(value) || wholeKinds.some((kind) => value === `${kind}.*`)
@@ -105,11 +105,11 @@ interface ActorFilterProps extends FilterProps {
 export const ActorFilter = ({ value, actors, onChange }: ActorFilterProps) => (
   <Select
     isSmall
-    label="Person"
+    label="Actor"
     value={value}
     onChange={onChange}
     choices={[
-      { value: '', label: 'Anyone' },
+      { value: '', label: 'Any actor' },
       ...[...actors].map(([value, label]) => ({ value, label })),
       ...(value && !actors.has(value) ? [{ value, label: value }] : []),
     ]}
@@ -122,7 +122,7 @@ export const periodQuery = (from: string, to: string): { start?: string; end?: s
   return { ...(start && { start }), ...(end && { end }) }
 }
 
-/** Returns the start of the day that is `days` later, in local time. */
+/** Returns the start of the day that is `days` after `day`, in local time. */
 function midnight(day: string, days: number): string {
   const [, year, month, date] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(day) ?? []
   if (!year) return ''

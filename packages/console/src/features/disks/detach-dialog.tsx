@@ -2,7 +2,7 @@ import type { Vm } from '@slipway/sdk'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { guestDevice, unmountCommands } from '../../lib/guest-commands.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { CommandTabs } from '../../ui/commands.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 
@@ -27,7 +27,7 @@ export function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onCl
       title={`Detach ${disk.name}`}
       action="Detach disk"
       {...submitProps(detach, undefined, onClose)}
-      commands={shownForProject(vm.project_id, {
+      commands={projectCommands(vm.project_id, {
         cli: `slipway disk detach ${shellQuote(disk.name)} ${shellQuote(vm.name)}`,
         path: `/vms/${vm.id}/detach-disks`,
         body: { detach_disks: [disk.id] },

@@ -64,7 +64,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
     refetchInterval: false,
   })
   const tenantOf = ({ project_id = '', organization_id = '', resource_id }: ListedEvent) =>
-    // The views of an organization by operators have no tenant besides the organization itself.
+    // If an operator viewed an organization, the event's resource is the organization, and no other field names it.
     tenants.get(project_id) ?? tenants.get(organization_id) ?? tenants.get(resource_id) ?? ''
   return (
     <>

@@ -5,7 +5,7 @@ import { Button } from '../../ui/button.tsx'
 
 const reasons: Partial<Record<Gpu['state'], string>> = {
   claimed: 'A VM uses this GPU.',
-  gone: 'The host no longer reports it.',
+  gone: 'The host no longer reports this GPU.',
 }
 
 /** Quarantines a GPU, so that no VM gets it, or ends the quarantine. */

@@ -5,7 +5,7 @@ import { client } from '../../api/client.ts'
 import { useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { shellQuote, shownForOrganization } from '../../lib/shell.ts'
+import { organizationCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -32,7 +32,7 @@ export function OrganizationKeys() {
   return (
     <Section
       title="Organization keys"
-      about="They work in every project of the organization, within their role."
+      about="They work in every project of the organization, with the rights of their role."
       actions={
         <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key
@@ -64,7 +64,7 @@ export function OrganizationKeys() {
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
-          commands={shownForOrganization(organization_id, {
+          commands={organizationCommands(organization_id, {
             cli: `slipway org key delete ${shellQuote(revoking.name)}`,
             method: 'DELETE',
             path: `/access-keys/${revoking.id}`,
@@ -107,7 +107,7 @@ function CreateDialog({
         onCreated(created)
       })}
       reason={draft.problem}
-      commands={shownForOrganization(organization_id, {
+      commands={organizationCommands(organization_id, {
         cli: `slipway org key create ${keyOptions(draft)}`,
         path: '/access-keys',
         body: draft.request(),

@@ -5,7 +5,7 @@ import { Timestamp, Until } from '../../ui/time.tsx'
 /** No event reports the result of deliveries, so the pages poll. */
 export const webhookPollMs = 3_000
 
-/** Shows the state of a webhook. While deliveries fail, it also shows since when, and the next attempt. */
+/** Shows the state of a webhook. While deliveries fail, also shows when that began and when the next attempt is. */
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   const { state, failing_since, next_attempt_at } = webhook
   if (state !== 'active' || !failing_since) return <StateBadge state={state} />

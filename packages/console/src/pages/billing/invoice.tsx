@@ -112,7 +112,7 @@ function Note({ title, children }: { title: string; children: ReactNode }) {
 
 export const LinkEnded = () => (
   <Note title="This link no longer works">
-    A link to the billing dashboard works for 15 minutes. Open billing again in the console, or run{' '}
+    A link to the billing dashboard works for 15 minutes. Get a new link in the console, or run{' '}
     <code className="mono">slipway billing</code>.
   </Note>
 )

@@ -45,7 +45,9 @@ export function PaymentMethodSection({ token, board }: SectionProps) {
         </p>
       )}
       {isHidden ? (
-        <p className="text-ink-muted">Only an owner of the organization can see and replace it.</p>
+        <p className="text-ink-muted">
+          Only an owner of the organization can see and replace the payment method.
+        </p>
       ) : (
         <MethodForm token={token} board={board} />
       )}

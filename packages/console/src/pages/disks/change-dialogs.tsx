@@ -9,7 +9,7 @@ import { DetachDialog } from '../../features/disks/detach-dialog.tsx'
 import { diskUsdPerHour, monthlyText } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { growCommands } from '../../lib/guest-commands.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { CommandTabs } from '../../ui/commands.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -49,7 +49,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
           ? undefined
           : `Enter more than ${sizeText(disk.size)}. A disk cannot shrink.`
       }
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway disk resize ${shellQuote(disk.name)} --size ${shellQuote(newSize)}`,
         method: 'PATCH',
         path: `/disks/${disk.id}`,
@@ -97,7 +97,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       action="Delete disk"
       {...submitProps(remove, undefined, onClose)}
       nameToType={disk.name}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway disk delete ${shellQuote(disk.name)}`,
         method: 'DELETE',
         path: `/disks/${disk.id}`,

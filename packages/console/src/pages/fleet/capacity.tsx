@@ -56,7 +56,7 @@ export function Capacity() {
       width: 'minmax(150px, 1fr)',
       isFoldable: true,
       cell: (row) => {
-        const share = scatteredShare(hosts.data ?? [], row)
+        const share = fragmentationOf(hosts.data ?? [], row)
         return <ShareBar value={share} tone="amber" text={percent(share)} />
       },
     },
@@ -160,7 +160,7 @@ const freeOn = (hosts: Host[]) =>
   hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
 
 /** Returns the share of free GPUs that are on partly used hosts; counts only schedulable hosts. */
-function scatteredShare(hosts: Host[], { location, family }: Row): number {
+function fragmentationOf(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>
       host.location === location && acceptsVms(host) && familyOfModel(host.gpus[0]?.model ?? '') === family,

@@ -30,7 +30,7 @@ export function HostMaintenance({ host }: { host: Host }) {
             ) : (
               <span className="text-ink-muted">
                 No maintenance is announced. When you announce it, tenants see an alert, and get an event 7
-                days, 24 hours and 1 hour ahead.
+                days, 24 hours and 1 hour before the start.
               </span>
             )
           }

@@ -12,7 +12,7 @@ import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../features/health/gpu-state.tsx'
 import { plural, shortId } from '../../lib/format.ts'
-import { shownForOperator } from '../../lib/shell.ts'
+import { operatorCommands } from '../../lib/shell.ts'
 import { acceptsVms, hostState } from '../../lib/states.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -190,7 +190,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Drain ${host.name}`}
         action="Drain host"
-        commands={shownForOperator({
+        commands={operatorCommands({
           cli: `slipway admin host drain ${host.id}`,
           path: `/hosts/${host.id}/drain`,
         })}
@@ -208,7 +208,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Forget ${host.name}`}
         action="Forget host"
-        commands={shownForOperator({
+        commands={operatorCommands({
           cli: `slipway admin host forget ${host.id}`,
           path: `/hosts/${host.id}/forget`,
         })}
@@ -225,7 +225,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Remove ${host.name}`}
         action="Remove host"
-        commands={shownForOperator({
+        commands={operatorCommands({
           cli: `slipway admin host delete ${host.id}`,
           method: 'DELETE',
           path: `/hosts/${host.id}`,

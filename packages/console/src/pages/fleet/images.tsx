@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { storedText } from '../../lib/format.ts'
-import { curlCommand, shellQuote, shownForOperator } from '../../lib/shell.ts'
+import { curlCommand, operatorCommands, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -136,13 +136,13 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       reason={image || name ? undefined : 'Enter a name'}
       commands={
         image
-          ? shownForOperator({
+          ? operatorCommands({
               cli: `slipway admin image change ${shellQuote(image.name)} --locations ${chosen.join(',') || 'LOCATIONS'}`,
               method: 'PATCH',
               path: `/images/${image.id}`,
               body: { locations: chosen },
             })
-          : shownForOperator({
+          : operatorCommands({
               cli: `slipway admin image create ${shellQuote(name || 'NAME')} --locations ${chosen.join(',') || 'LOCATIONS'}${description ? ` --description ${shellQuote(description)}` : ''}`,
               path: '/images',
               body: request,
@@ -194,7 +194,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       onClose={onClose}
       title={`Remove ${image.name}`}
       action="Remove image"
-      commands={shownForOperator({
+      commands={operatorCommands({
         cli: `slipway admin image delete ${shellQuote(image.name)}`,
         method: 'DELETE',
         path: `/images/${image.id}`,

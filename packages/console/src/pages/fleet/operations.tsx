@@ -11,7 +11,7 @@ import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operationText } from '../../features/steps.tsx'
 import { shortId, stepText } from '../../lib/format.ts'
-import { shownForOperator } from '../../lib/shell.ts'
+import { operatorCommands } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -32,11 +32,11 @@ export function FleetOperations() {
   const operations = useQuery({
     ...read('adminOperationList', { query: isOnlyStuck ? { stuck: true, limit: 100 } : { limit: 100 } }),
     placeholderData: keepPreviousData,
-    // Each read is recorded in the audit log of every tenant shown: poll rarely, and only if necessary.
+    // Each read is recorded in the audit log of every tenant shown, so poll only while an operation runs.
     refetchInterval: ({ state }) =>
       state.data?.items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck) ? settingsPollMs : false,
   })
-  // The alerts change when an operation gets stuck.
+  // A new alert about a stuck operation triggers a refetch of the list.
   const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: fleetPollMs })
   const alertIds = (alerts.data?.items ?? [])
     .flatMap(({ kind, resource_id }) => (kind === 'stuck' ? [resource_id] : []))
@@ -82,7 +82,7 @@ export function FleetOperations() {
         </>
       ),
   )
-  const hasTroubles = (operations.data?.items ?? []).some(
+  const hasDetails = (operations.data?.items ?? []).some(
     ({ step, error, attempts }) => step || error || attempts > 0,
   )
   const columns: Column<Row>[] = [
@@ -124,7 +124,7 @@ export function FleetOperations() {
       width: '120px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
-    ...(hasTroubles ? troubleColumns : []),
+    ...(hasDetails ? detailColumns : []),
     { ...timestampColumn('Started', 'started_at'), width: '150px' },
     ...(stuckIds ? [actions] : []),
   ]
@@ -164,7 +164,7 @@ export function FleetOperations() {
           onClose={() => setAbandoning(null)}
           title={`Abandon: ${operationText(abandoning)}`}
           action="Abandon operation"
-          commands={shownForOperator({
+          commands={operatorCommands({
             cli: `slipway admin operation abandon ${abandoning.operation_id}`,
             path: `/operations/${abandoning.operation_id}/abandon`,
           })}
@@ -180,8 +180,8 @@ export function FleetOperations() {
   )
 }
 
-/** Columns that are empty for operations without failed attempts. */
-const troubleColumns: Column<Row>[] = [
+/** Columns that are shown only if an operation has a current step, an error or a failed attempt. */
+const detailColumns: Column<Row>[] = [
   {
     key: 'attempts',
     title: 'Attempts',

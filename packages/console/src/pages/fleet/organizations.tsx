@@ -10,7 +10,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { amount, count, plural, shortId } from '../../lib/format.ts'
-import { curlCommand, shellQuote, shownForOperator } from '../../lib/shell.ts'
+import { curlCommand, operatorCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -53,9 +53,9 @@ export function Organizations() {
   const suspensionText = (
     <div className="flex flex-col gap-3">
       <p>
-        Its members and keys will immediately lose access to everything except billing. Its VMs will keep
-        running and be billed unless you also stop them. Restoring the organization will not start stopped
-        VMs.
+        The organization’s members and keys will immediately lose access to everything except billing. Its VMs
+        will keep running and be billed unless you also stop them. Restoring the organization will not start
+        stopped VMs.
       </p>
       <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
     </div>
@@ -100,7 +100,8 @@ export function Organizations() {
                   cli={'slipway admin org create "Harbour Labs"'}
                   curl={curlCommand('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
                 >
-                  An organization has members and pays for its projects. Next, add a user as its owner.
+                  An organization has members and pays for its projects. Create one, then add a user as its
+                  owner.
                 </Empty>
               )
             }
@@ -174,7 +175,7 @@ export function Organizations() {
                 nameOf: ({ name }) => name,
                 explanation: suspensionText,
                 commandsOf: ({ id }) =>
-                  shownForOperator({
+                  operatorCommands({
                     cli: `slipway admin org suspend ${id}${stopsVms ? ' --stop-vms' : ''}`,
                     method: 'PATCH',
                     path: `/organizations/${id}`,
@@ -190,7 +191,7 @@ export function Organizations() {
   )
 }
 
-/** `active` already means that an organization is not suspended, so the payment state is `paying`. */
+/** The page shows organizations that are not suspended as `active`, so an active payment is shown as `paying`. */
 const paymentDisplayState = (state: PaymentState) => (state === 'active' ? 'paying' : state)
 const paymentText = (row: Row) => stateWord(paymentDisplayState(row.payment_state))
 
@@ -228,7 +229,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       action="Create organization"
       {...submitProps(create, undefined, onClose)}
       reason={name.trim() ? undefined : 'Enter a name'}
-      commands={shownForOperator({
+      commands={operatorCommands({
         cli: `slipway admin org create ${shellQuote(name.trim() || 'NAME')}`,
         path: '/organizations',
         body: { name: name.trim() },

@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
-import { shownForOperator } from '../../lib/shell.ts'
+import { operatorCommands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -101,7 +101,7 @@ export function Prices() {
         onClose={() => setAsking(false)}
         title={`Set ${plural(changed.length, 'price')}`}
         action="Apply now"
-        commands={shownForOperator({
+        commands={operatorCommands({
           cli: `slipway admin price set ${items.map(({ product_name, usd }) => `${product_name}=${usd}`).join(' ')}`,
           method: 'PUT',
           path: '/prices',

@@ -9,7 +9,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { shellQuote, shownForOperator } from '../../lib/shell.ts'
+import { operatorCommands, shellQuote } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -92,7 +92,7 @@ export function Users() {
                   'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
                 whyNot,
                 commandsOf: ({ id }) =>
-                  shownForOperator({
+                  operatorCommands({
                     cli: `slipway admin user suspend ${id}`,
                     method: 'PATCH',
                     path: `/users/${id}`,
@@ -151,7 +151,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
             ? 'Choose an organization, or select Operator'
             : undefined
       }
-      commands={shownForOperator({
+      commands={operatorCommands({
         cli: `slipway admin user create ${shellQuote(request.email || 'EMAIL')}${organizationId ? ` --org ${organizationId} --role ${role}` : ''}${isOperator ? ' --operator' : ''}`,
         path: '/users',
         body: request,

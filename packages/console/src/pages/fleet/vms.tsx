@@ -123,10 +123,10 @@ export function FleetVms() {
 }
 
 /** Finds VMs that the page has not loaded, by name, ID or address. */
-function useSearchResults(q: string, shown: Row[], isMore: boolean): Row[] {
+function useSearchResults(q: string, shown: Row[], hasMore: boolean): Row[] {
   const results = useQuery({
     ...read('adminSearch', { query: { q } }),
-    enabled: isMore && q.length >= 2,
+    enabled: hasMore && q.length >= 2,
     placeholderData: keepPreviousData,
   })
   const known = new Set(shown.map(({ id }) => id))

@@ -8,7 +8,7 @@ import { protectionReason } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
 import { plural, usd } from '../../lib/format.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -20,7 +20,7 @@ interface GroupProps {
   vms: Vm[]
 }
 
-const refreshed = ['instanceGroupGet', 'instanceGroupList', 'vmList', 'quotaList'] as const
+const changedRoutes = ['instanceGroupGet', 'instanceGroupList', 'vmList', 'quotaList'] as const
 const targetOf = ({ project_id, id }: InstanceGroup) => ({ project_id, instance_group_id: id })
 
 /** Returns why an action on all members is not possible; undefined if it is. */
@@ -42,7 +42,7 @@ export function GroupActions({ group, vms }: GroupProps) {
     run: () => client.instanceGroupStart(targetOf(group)),
     done: () => `Started ${group.name}`,
     failed: () => `Could not start ${group.name}`,
-    invalidates: [...refreshed],
+    invalidates: [...changedRoutes],
   })
   const close = () => setOpen('')
   return (
@@ -93,7 +93,7 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
     run: () => client.instanceGroupStop(targetOf(group)),
     done: () => `Stopped ${group.name}`,
     failed: () => `Could not stop ${group.name}`,
-    invalidates: [...refreshed],
+    invalidates: [...changedRoutes],
     showsErrors: true,
   })
   return (
@@ -102,7 +102,7 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
       onClose={onClose}
       title={`Stop ${group.name}`}
       action={`Stop ${plural(vms.length, 'VM')}`}
-      commands={shownForProject(group.project_id, {
+      commands={projectCommands(group.project_id, {
         cli: `slipway group stop ${shellQuote(group.name)}`,
         path: `/instance-groups/${group.id}/stop`,
       })}
@@ -121,7 +121,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
     run: () => client.instanceGroupUpdate(targetOf(group), { desired_count: count }),
     done: () => `Resized ${group.name} to ${plural(count, 'VM')}`,
     failed: () => `Could not resize ${group.name}`,
-    invalidates: [...refreshed],
+    invalidates: [...changedRoutes],
     showsErrors: true,
   })
   const isValid = text !== '' && Number.isInteger(count) && count >= 0 && count <= maxGroupMembers
@@ -136,7 +136,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
       kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
       {...submitProps(resize, undefined, onClose)}
       reason={problem || (count === group.desired_count ? 'Enter a different number' : undefined)}
-      commands={shownForProject(group.project_id, {
+      commands={projectCommands(group.project_id, {
         cli: `slipway group resize ${shellQuote(group.name)} --count ${count}`,
         method: 'PATCH',
         path: `/instance-groups/${group.id}`,
@@ -209,7 +209,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     run: () => client.instanceGroupDelete({ ...targetOf(group), delete_disks: deletesDisks }),
     done: () => `Deleted ${group.name}`,
     failed: () => `Could not delete ${group.name}`,
-    invalidates: [...refreshed],
+    invalidates: [...changedRoutes],
     showsErrors: true,
   })
   const hasDataDisks = vms.some(({ disks }) =>
@@ -227,7 +227,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
       action="Delete group"
       {...submitProps(remove, undefined, onClose)}
       nameToType={group.name}
-      commands={shownForProject(group.project_id, {
+      commands={projectCommands(group.project_id, {
         cli: `slipway group delete ${shellQuote(group.name)}${deletesDisks ? ' --delete-disks' : ''}`,
         method: 'DELETE',
         path: `/instance-groups/${group.id}${deletesDisks ? '?delete_disks=true' : ''}`,

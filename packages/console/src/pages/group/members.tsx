@@ -50,7 +50,10 @@ export function Members({ group, vms }: { group: InstanceGroup; vms: Vm[] }) {
     },
   ]
   return (
-    <Section title="Members" about="Rank 0 is the head node. On every member, MASTER_ADDR is its address.">
+    <Section
+      title="Members"
+      about="Rank 0 is the head node. On every member, MASTER_ADDR is the head node’s address."
+    >
       {group.members.length === 0 ? (
         <p className="card px-4 py-3 text-ink-muted">The group has no members. Resize it to add some.</p>
       ) : (

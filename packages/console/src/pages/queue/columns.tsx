@@ -7,13 +7,15 @@ import { type Column, noValue } from '../../ui/table.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
 
 /** The VM or group that a request is waiting for. */
-export interface Wanted {
+export interface WantedResource {
   name: string
   type?: string
   location?: string
 }
 
-export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Column<CapacityRequest>[] => [
+export const openColumns = (
+  wantedOf: (request: CapacityRequest) => WantedResource,
+): Column<CapacityRequest>[] => [
   {
     key: 'name',
     title: 'Waiting for',
@@ -64,7 +66,7 @@ export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Col
 ]
 
 /** Returns the location of the held GPUs, or the locations where the request is waiting. */
-function locationText({ location, request }: CapacityRequest, wanted: Wanted): string {
+function locationText({ location, request }: CapacityRequest, wanted: WantedResource): string {
   const locations = request.locations as string[] | undefined
   return location || locations?.join(', ') || (wanted.location === 'any' ? 'any' : (wanted.location ?? '–'))
 }

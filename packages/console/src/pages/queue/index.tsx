@@ -7,7 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { percent, shortId } from '../../lib/format.ts'
-import { curlCommand, shownForProject } from '../../lib/shell.ts'
+import { curlCommand, projectCommands } from '../../lib/shell.ts'
 import { RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
@@ -15,7 +15,7 @@ import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { endedColumns, openColumns, type Wanted } from './columns.tsx'
+import { endedColumns, openColumns, type WantedResource } from './columns.tsx'
 
 /** Positions and estimates change without an event, so the page polls. */
 const pollMs = 5_000
@@ -67,15 +67,15 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
   const [cancelling, setCancelling] = useState<CapacityRequest | null>(null)
   const target = ({ id }: CapacityRequest) => ({ project_id: projectId, capacity_request_id: id })
   /** Returns what the request is waiting for: a new VM or group, or a stopped VM. */
-  const wantedOf = ({ request }: CapacityRequest): Wanted => {
+  const wantedOf = ({ request }: CapacityRequest): WantedResource => {
     const group = request.instance_group as
-      | (Wanted & { desired_count: number; vm?: Partial<Wanted> })
+      | (WantedResource & { desired_count: number; vm?: Partial<WantedResource> })
       | undefined
     if (group) {
       const type = group.vm?.type && `${group.desired_count} × ${group.vm.type}`
       return { ...group.vm, ...(type && { type }), name: group.name }
     }
-    if (request.vm) return request.vm as Wanted
+    if (request.vm) return request.vm as WantedResource
     const id = String(request.start_vm_id ?? request.replace_vm_id)
     return vms.data?.find((vm) => vm.id === id) ?? { name: `VM …${shortId(id)}` }
   }
@@ -152,7 +152,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           onClose={() => setCancelling(null)}
           title={`Cancel the request for ${nameOf(cancelling)}`}
           action="Cancel request"
-          commands={shownForProject(projectId, {
+          commands={projectCommands(projectId, {
             cli: `slipway queue cancel ${cancelling.id}`,
             method: 'DELETE',
             path: `/capacity-requests/${cancelling.id}`,

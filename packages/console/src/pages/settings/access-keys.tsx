@@ -10,7 +10,7 @@ import { OrganizationKeys } from '../../features/keys/organization-keys.tsx'
 import { type CreatedKey, KeySecret } from '../../features/keys/secret.tsx'
 import { KeyTable } from '../../features/keys/table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlCommand, shellQuote, shownForProject } from '../../lib/shell.ts'
+import { curlCommand, projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -83,7 +83,7 @@ export function AccessKeys() {
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
-          commands={shownForProject(projectId, {
+          commands={projectCommands(projectId, {
             cli: `slipway key delete ${shellQuote(revoking.name)}`,
             method: 'DELETE',
             path: `/access-keys/${revoking.id}`,
@@ -123,7 +123,7 @@ function CreateDialog({
         onCreated(created)
       })}
       reason={draft.problem}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway key create ${keyOptions(draft)}`,
         path: '/access-keys',
         body: draft.request(),

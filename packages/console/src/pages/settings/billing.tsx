@@ -10,7 +10,7 @@ import { BillingButton, InvoiceLink } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { ShowAs } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -36,7 +36,9 @@ export function Billing() {
   const isOffered = usePaymentAlerts().some(({ resource_type }) => resource_type !== 'invoice')
   const organization = organizations.find(({ id }) => id === organization_id)
   const whyNotBilling =
-    role === '' || role === 'owner' ? undefined : `Only owners can open billing. Your role is ${role}.`
+    role === '' || role === 'owner'
+      ? undefined
+      : `Only owners can open the billing dashboard. Your role is ${role}.`
   return (
     <Page title="Settings" tabTitle="Billing and budget">
       <SettingsTabs />
@@ -210,7 +212,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
       />
       {save.error && <ErrorNote error={save.error} />}
       <ShowAs
-        commands={shownForProject(projectId, {
+        commands={projectCommands(projectId, {
           cli: `slipway project budget ${limit === '' ? '--none' : `--set ${shellQuote(limit)}${isHard ? ' --hard-stop' : ''}`}`,
           method: 'PUT',
           path: '/budget',

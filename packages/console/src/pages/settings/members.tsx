@@ -6,7 +6,7 @@ import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { shellQuote, shownForOrganization } from '../../lib/shell.ts'
+import { organizationCommands, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -65,14 +65,14 @@ export function Members() {
   }
   const keysChoice = (
     <CheckField
-      label="Revoke the project keys that they created"
+      label="Revoke the project keys that the member created"
       hint="Otherwise, programs with these keys keep their access."
       isChecked={revokesKeys}
       onChange={setRevokesKeys}
     />
   )
   const changeCommands = ({ email, user_id }: Member, role: Role) =>
-    shownForOrganization(organization_id, {
+    organizationCommands(organization_id, {
       cli: `slipway member change ${shellQuote(email)} --role ${role}${revokesKeys ? ' --revoke-keys' : ''}`,
       method: 'PATCH',
       path: `/members/${user_id}${revokesKeys ? '?revoke_keys=true' : ''}`,
@@ -215,7 +215,7 @@ export function Members() {
           {...submitProps(change, demoted, () => setDemoted(null))}
           commands={changeCommands(demoted.member, demoted.role)}
         >
-          <p>Organization keys that they created and that need a higher role will be revoked.</p>
+          <p>Organization keys that the member created and that need a higher role will be revoked.</p>
           {keysChoice}
         </Confirm>
       )}
@@ -226,7 +226,7 @@ export function Members() {
           title={`Remove ${removing.email}`}
           action="Remove member"
           {...submitProps(remove, removing, () => setRemoving(null))}
-          commands={shownForOrganization(organization_id, {
+          commands={organizationCommands(organization_id, {
             cli: `slipway member delete ${shellQuote(removing.email)}${revokesKeys ? ' --revoke-keys' : ''}`,
             method: 'DELETE',
             path: `/members/${removing.user_id}${revokesKeys ? '?revoke_keys=true' : ''}`,
@@ -275,7 +275,7 @@ function InviteDialog({
         onInvited(invite_url)
       })}
       reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Enter an e-mail address'}
-      commands={shownForOrganization(organizationId, {
+      commands={organizationCommands(organizationId, {
         cli: `slipway member add ${shellQuote(email.trim() || 'EMAIL')} --role ${role}`,
         path: '/members',
         body: { email: email.trim(), role },

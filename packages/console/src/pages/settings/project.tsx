@@ -7,7 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -79,7 +79,7 @@ export function ProjectSettings() {
         onClose={() => setDeleting(false)}
         title={`Delete project ${project.name}`}
         action="Delete project"
-        commands={shownForProject(project.id, {
+        commands={projectCommands(project.id, {
           cli: `slipway project delete ${shellQuote(project.name)}`,
           method: 'DELETE',
           path: '',
@@ -90,8 +90,8 @@ export function ProjectSettings() {
         nameToType={project.name}
       >
         <p>
-          Its networks, firewall rules, keys and webhooks will be permanently deleted. Invoices and the audit
-          log will be kept.
+          The project’s networks, firewall rules, keys and webhooks will be permanently deleted. Invoices and
+          the audit log will be kept.
         </p>
       </Confirm>
     </Page>

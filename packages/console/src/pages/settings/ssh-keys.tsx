@@ -7,7 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AddSshKey } from '../../features/add-ssh-key.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlCommand, shellQuote, shownForProject } from '../../lib/shell.ts'
+import { curlCommand, projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
@@ -99,7 +99,7 @@ export function SshKeys() {
           onClose={() => setRemoving(null)}
           title={`Remove ${removing.name}`}
           action="Remove key"
-          commands={shownForProject(projectId, {
+          commands={projectCommands(projectId, {
             cli: `slipway ssh-key delete ${shellQuote(removing.name)}`,
             method: 'DELETE',
             path: `/ssh-keys/${removing.id}`,

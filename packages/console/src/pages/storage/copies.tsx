@@ -6,7 +6,7 @@ import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table.tsx'
 
-/** Explains the values of `consistency` to users. */
+/** What the values of `consistency` mean, shown to users. */
 const meanings: Record<string, string> = {
   off: 'No VM could write to the disk.',
   frozen: 'The VM was running and froze its file systems when copying began.',

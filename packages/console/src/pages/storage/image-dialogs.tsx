@@ -5,7 +5,7 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 
@@ -59,7 +59,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
       action="Create image"
       {...submitProps(create, undefined, onClose)}
       reason={problem || undefined}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway custom-image create ${shellQuote(name || 'NAME')} --vm ${shellQuote(vm?.name ?? 'VM')}${isCrashConsistent ? ' --allow-crash-consistent' : ''}`,
         path: '/custom-images',
         body: request,
@@ -114,7 +114,7 @@ export function DeleteImage({ projectId, image, onClose }: ImageProps) {
       action="Delete image"
       {...submitProps(remove, undefined, onClose)}
       nameToType={image.name}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway custom-image delete ${shellQuote(image.name)}`,
         method: 'DELETE',
         path: `/custom-images/${image.id}`,

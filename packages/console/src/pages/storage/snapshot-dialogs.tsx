@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { gibOf } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { nameProblem } from '../../lib/names.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 
@@ -51,7 +51,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
       reason={problem || undefined}
       commands={
         disk &&
-        shownForProject(projectId, {
+        projectCommands(projectId, {
           cli: `slipway snapshot create ${shellQuote(name || 'NAME')} --disk ${shellQuote(disk.name)}${mustFreeze ? ' --require-frozen' : ''}`,
           path: '/snapshots',
           body: { name, disk_id: disk.id, ...(mustFreeze && { require_frozen: true }) },
@@ -74,8 +74,8 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         autoFocus
       />
       <CheckField
-        label="Only if the VM can be frozen"
-        hint="If a running VM can write to the disk and has no guest agent, the snapshot fails when this is on. When it is off, the snapshot is like a disk after a power failure."
+        label="Require frozen file systems"
+        hint="The snapshot fails if a running VM can write to the disk and has no guest agent. When this is off, such a snapshot is like a disk after a power failure."
         isChecked={mustFreeze}
         onChange={setMustFreeze}
       />
@@ -105,7 +105,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
       action="Create disk"
       {...submitProps(restore, undefined, onClose)}
       reason={(name === '' ? 'Enter a name' : nameProblem(name)) || sizeProblem || undefined}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway disk create ${shellQuote(name || 'NAME')} --snapshot ${shellQuote(snapshot.name)} --size ${shellQuote(`${amount}GiB`)}`,
         path: '/disks',
         body: { name, size: `${amount}GiB`, snapshot_id: snapshot.id },
@@ -126,7 +126,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
         value={amount}
         onChange={setAmount}
         problem={sizeProblem}
-        hint={`In ${snapshot.location}. The file system keeps its size; resize it in the VM afterwards.`}
+        hint={`The disk will be in ${snapshot.location}. The file system keeps its size; resize it in the VM afterwards.`}
       />
     </FormDialog>
   )
@@ -149,7 +149,7 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
       action="Delete snapshot"
       {...submitProps(remove, undefined, onClose)}
       nameToType={snapshot.name}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway snapshot delete ${shellQuote(snapshot.name)}`,
         method: 'DELETE',
         path: `/snapshots/${snapshot.id}`,

@@ -7,7 +7,7 @@ import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { plural, shortId, sizeText } from '../../lib/format.ts'
-import { shownForProject } from '../../lib/shell.ts'
+import { projectCommands } from '../../lib/shell.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, Dialog, submitProps } from '../../ui/dialog.tsx'
@@ -43,7 +43,7 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
         onClose={() => setDeleting(false)}
         title={`Delete version ${template.version} of ${template.name}`}
         action="Delete version"
-        commands={shownForProject(projectId, {
+        commands={projectCommands(projectId, {
           cli: `slipway template delete ${template.id}`,
           method: 'DELETE',
           path: `/instance-templates/${template.id}`,

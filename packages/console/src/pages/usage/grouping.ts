@@ -99,7 +99,7 @@ export function sumsOf({ month, usd, usdBefore, unitemized }: Sums): UsageRow[] 
   ]
 }
 
-/** More colors are hard to distinguish, so the remaining groups share one bar. */
+/** More colors would be hard to distinguish, so the remaining groups share one bar. */
 const maxBars = 7
 export const others = 'others'
 

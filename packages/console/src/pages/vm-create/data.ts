@@ -45,14 +45,14 @@ export function useFormData() {
 
 export type FormData = ReturnType<typeof useFormData>
 
-/** The type and location that the URL requests. */
-type Wanted = Pick<Partial<VmCreate>, 'type' | 'location'>
+/** The type and location from the URL or, if the URL has none, from the earlier request. */
+type Preselection = Pick<Partial<VmCreate>, 'type' | 'location'>
 
 /** Returns the values that the form shows: the user's choices, or defaults where these are not available. */
 export function resolveDraft(
   data: FormData,
   draft: Draft,
-  wanted: Wanted,
+  wanted: Preselection,
   template: InstanceTemplate | undefined,
 ) {
   const type = vmType(wanted.type ?? '') ?? defaultType(data.capacities, data.limits)

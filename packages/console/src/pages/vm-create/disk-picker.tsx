@@ -62,7 +62,7 @@ function FreeDisks({ disks, location, type, isForGroup, chosen, onChange }: Disk
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? `, read-only because it is attached to ${isForGroup ? 'several VMs' : 'another VM'}` : ''}`}
+              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? `, read-only because it ${isForGroup ? 'will be attached to several VMs' : 'is attached to another VM'}` : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

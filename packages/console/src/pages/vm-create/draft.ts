@@ -47,7 +47,7 @@ export const countOf = ({ count }: Draft): number => Number(count)
 
 export type Earlier = Partial<VmCreate> & Pick<InstanceTemplate, 'placement_policy'>
 
-/** Returns the initial values: defaults, or the values of a template or an earlier request. */
+/** Returns the initial values: defaults, or the values of a template, an existing VM or an earlier request. */
 export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string): Draft => ({
   name: earlier?.name ?? suggestName(),
   count,
@@ -110,7 +110,7 @@ export function groupRequestOf(
     name,
     desired_count: countOf(draft),
     ...(instance_template_id && { template_id: instance_template_id }),
-    // Protecting the group is enough; unprotected members can still be replaced.
+    // Only the group is protected, so that its members can still be replaced.
     vm: { ...vm, ...(template?.deletion_protection && { deletion_protection: false }) },
     ...(vm.labels && { labels: vm.labels }),
     ...(draft.isProtected && { deletion_protection: true }),

@@ -6,7 +6,7 @@ import { useProjectId } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { nameProblem } from '../../lib/names.ts'
-import { shownForProject } from '../../lib/shell.ts'
+import { projectCommands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -76,7 +76,7 @@ function SaveDialog({
         onClose()
       })}
       reason={nameProblem(name) || (name === '' ? 'Enter a name' : undefined)}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: templateCommand(name, fields, keyNames, latest > 0),
         path: '/instance-templates',
         body,

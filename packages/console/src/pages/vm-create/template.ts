@@ -14,7 +14,7 @@ const empty: Partial<VmCreate> = {
 }
 
 /** Fields of a template that the form does not show. New VMs take their values from the template. */
-const withoutField = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
+const hiddenFields = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
 
 /** Returns a request that creates the VM from a template. It contains only values that differ. */
 export function requestFromTemplate(request: VmCreate, template: InstanceTemplate): VmCreate {
@@ -50,7 +50,7 @@ export const templateFieldsOf = (
   template: InstanceTemplate | undefined,
 ): Omit<VmCreate, 'name'> => ({
   ...Object.fromEntries(
-    withoutField.flatMap((member) => (template?.[member] === undefined ? [] : [[member, template[member]]])),
+    hiddenFields.flatMap((member) => (template?.[member] === undefined ? [] : [[member, template[member]]])),
   ),
   ...request,
 })

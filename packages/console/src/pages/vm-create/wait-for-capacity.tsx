@@ -24,7 +24,7 @@ interface WaitForCapacityProps {
   /** The request for several VMs; null for one. */
   group: GroupCreate | null
   typeName: string
-  /** Says what is out of stock. */
+  /** The heading, which says what is out of stock. */
   title: string
   /** The other locations where the VMs could run. */
   otherLocations: string[]
@@ -105,14 +105,14 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   )
 }
 
-/** The fields that the estimate needs. Omitting the others avoids a request for each key press. */
-const estimated = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
+/** The fields that the estimate needs. The others are omitted, so that typing in them sends no requests. */
+const estimateFields = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
 
-/** While the type is out of stock, a cost estimate fails with an error that describes the queue. */
+/** Shows the queue. While the type is out of stock, a cost estimate fails with an error that describes it. */
 function Queue({ request }: { request: VmCreate }) {
   const projectId = useProjectId()
   const [name] = useState(suggestName)
-  const needed = Object.entries(request).filter(([member]) => estimated.includes(member))
+  const needed = Object.entries(request).filter(([member]) => estimateFields.includes(member))
   const vm = { ...Object.fromEntries(needed), name } as VmCreate
   const { data: queue } = useQuery({
     queryKey: ['estimateCreate', { project_id: projectId, vm }],

@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
 import { count, localDate, timeZone, usd } from '../../lib/format.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
@@ -52,7 +52,7 @@ interface SettingRowProps {
   onClick: () => void
 }
 
-/** Shows why the button is disabled as text, because users may not hover over it. */
+/** Shows as text why the button is disabled, because users do not always hover over it. */
 function SettingRow({ text, action, reason, onClick }: SettingRowProps) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">
@@ -87,7 +87,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Change type of ${vm.name}`}
       action="Change type"
       {...submitProps(change, undefined, onClose)}
-      commands={shownForProject(vm.project_id, {
+      commands={projectCommands(vm.project_id, {
         cli: `slipway vm resize ${shellQuote(vm.name)} --type ${type}`,
         method: 'PATCH',
         path: `/vms/${vm.id}`,
@@ -144,7 +144,7 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       action="Set expiry"
       {...submitProps(change, undefined, onClose)}
       reason={problem}
-      commands={shownForProject(vm.project_id, {
+      commands={projectCommands(vm.project_id, {
         cli: `slipway vm extend ${shellQuote(vm.name)} --ttl ${Math.round(seconds / 60)}m --on-expiry ${onExpiry}`,
         method: 'PATCH',
         path: `/vms/${vm.id}`,

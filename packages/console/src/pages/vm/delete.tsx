@@ -6,7 +6,7 @@ import { useWhyNot } from '../../api/me.ts'
 import { protectionReason } from '../../features/annotations.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
 import { plural } from '../../lib/format.ts'
-import { shellQuote, shownForProject } from '../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -54,7 +54,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
           action="Delete VM"
           {...submitProps(remove, undefined, () => setAsking(false))}
           nameToType={vm.name}
-          commands={shownForProject(vm.project_id, {
+          commands={projectCommands(vm.project_id, {
             cli: `slipway vm delete ${shellQuote(vm.name)}`,
             method: 'DELETE',
             path: `/vms/${vm.id}`,

@@ -16,7 +16,7 @@ import { Timestamp } from '../../ui/time.tsx'
 interface DeletedVmProps {
   projectId: string
   vmId: string
-  /** The VM as it was last read before its deletion. */
+  /** The VM as the page last read it before its deletion. */
   last: Vm | undefined
 }
 

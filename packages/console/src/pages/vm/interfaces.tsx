@@ -23,7 +23,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
     >
       {vm.network_interfaces.map((nic) => {
         const ip = nic.ips[0]
-        const applying = rulesOfInterface(rules.data ?? [], vm, nic)
+        const applicableRules = rulesOfInterface(rules.data ?? [], vm, nic)
         return (
           <div key={nic.id} className="card px-4 py-3">
             <dl className="grid grid-cols-2 gap-x-4 gap-y-2 md:grid-cols-3 lg:grid-cols-5">
@@ -43,7 +43,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
             </dl>
             <p className="mt-3 mb-1 text-sm text-ink-muted">Firewall rules that apply</p>
             <ul className="flex flex-col gap-0.5">
-              {applying.map((rule) => (
+              {applicableRules.map((rule) => (
                 <li key={rule.id} className="flex items-baseline gap-2">
                   <span className="w-16 shrink-0 text-sm text-ink-muted">
                     {rule.direction === 'ingress' ? 'inbound' : 'outbound'}
@@ -54,7 +54,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
                   </span>
                 </li>
               ))}
-              {rules.data && applying.length === 0 && (
+              {rules.data && applicableRules.length === 0 && (
                 <li>No rules. All inbound and outbound traffic is denied.</li>
               )}
             </ul>

@@ -11,7 +11,7 @@ import { Section } from '../../ui/page.tsx'
 const pollMs = 1_500
 const maxChars = 400_000
 
-/** Follows the serial console. Scrolling up pauses, scrolling to the end resumes. */
+/** Shows the serial log and follows new output. Scrolling up pauses this; scrolling to the end resumes it. */
 export function SerialLog({ vm }: { vm: Vm }) {
   const { text, error } = useSerialLog(vm.project_id, vm.id)
   const [isFollowing, setFollowing] = useState(true)

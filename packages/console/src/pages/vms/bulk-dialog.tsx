@@ -23,7 +23,7 @@ interface BulkDialogProps {
 /** Confirms an action on one or more VMs, then shows its progress and what failed. */
 export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
   const action = bulkAction(what)
-  // The list of VMs changes while the action runs.
+  // Stored when the dialog opens, because the list of VMs changes while the action runs.
   const [targets, setTargets] = useState(() => vms.filter(action.fits))
   const [input, setInput] = useState<BulkInput>(() => ({
     setLabels: '',
@@ -52,7 +52,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
   }
   const name = targets.length === 1 ? targets[0]!.name : plural(targets.length, 'VM')
   const typedName = what !== 'delete' ? '' : targets.length === 1 ? name : String(targets.length)
-  const mustType = typedName !== '' && typed !== typedName ? `Type ${typedName} to confirm` : undefined
+  const typingReason = typedName !== '' && typed !== typedName ? `Type ${typedName} to confirm` : undefined
   const hasFailed = !isRunning && (progress?.failures.length ?? 0) > 0
   return (
     <FormDialog
@@ -64,7 +64,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       isBusy={isRunning}
       error={null}
       kind={what === 'delete' || what === 'stop' ? 'danger' : 'primary'}
-      reason={mustType ?? inputProblem(what, input)}
+      reason={typingReason ?? inputProblem(what, input)}
       onSubmit={() => void run()}
     >
       {progress ? (

@@ -17,7 +17,7 @@ interface Request {
 }
 const requestOf = ({ metadata }: Operation) => metadata.request as unknown as Request
 
-/** The creations that failed in the last 24 hours and were not repeated. */
+/** The creations that failed in the last 24 hours, unless a VM with the requested name exists now. */
 export function FailedCreations({ projectId, vms }: { projectId: string; vms: Vm[] }) {
   const now = useNow()
   const failed = useQuery(

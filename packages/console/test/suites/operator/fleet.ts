@@ -3,11 +3,11 @@ import { createVm, inBothThemes, openTab, result, screenshot, signIn, visit } fr
 import { removeVms } from '../../support/service.ts'
 import type { Operator } from './operator.ts'
 
-/** Hosts, GPUs and capacity. */
+/** Tests of hosts, GPUs and capacity. */
 export function fleetTests(operator: Operator): void {
   const { main, dialog, leaveHost, openTabOf } = operator
 
-  test('the fleet map shows the VM of a GPU and its tenant', async () => {
+  test('the fleet map shows which VM and tenant use a GPU', async () => {
     const { service, page } = operator
     const vm = await createVm(service, 'holder', 'a100-80gb.4x')
     const band = main().getByRole('region', { name: vm.location })
@@ -28,7 +28,7 @@ export function fleetTests(operator: Operator): void {
     ])
   })
 
-  test('the fleet map shows the hosts with enough free GPUs, the emptiest first', async () => {
+  test('the fleet map can show only hosts with enough free GPUs, those with the most first', async () => {
     const { service, page } = operator
     await createVm(service, 'filler', 'l40s-48gb.4x')
     onTestFinished(() => removeVms(service))
@@ -54,7 +54,7 @@ export function fleetTests(operator: Operator): void {
     expect(await page.title()).toBe('Fleet Capacity · Slipway')
   })
 
-  test('400 hosts fit on one screen, and each can be opened', async () => {
+  test('400 hosts fit on one screen of the fleet map, which names the GPU under the pointer', async () => {
     const { page } = operator
     await page.route(/\/admin\/hosts\?/, async (route) => {
       const { items } = await (await route.fetch()).json()
@@ -219,7 +219,7 @@ export function fleetTests(operator: Operator): void {
     await row.waitFor()
   })
 
-  test('fleet pages show a lost connection, and a tab that cannot be opened says so', async () => {
+  test('a fleet page shows that the connection is lost, and that another page cannot be opened', async () => {
     const { service, page } = operator
     const { page: tab } = await openTab(page.context())
     await tab.goto(`${service.url}/fleet`)
@@ -238,7 +238,7 @@ export function fleetTests(operator: Operator): void {
     await tab.close()
   })
 
-  test('announced maintenance and a drain reach the tenant on the VM page and in the bell', async () => {
+  test('a tenant sees announced maintenance and a drain on the VM page and in the alerts menu', async () => {
     const { service, page } = operator
     const vm = await createVm(service, 'guest', 'a100-80gb.4x')
     const hosts = await service.operator.collect('adminHostList', {})
@@ -281,8 +281,8 @@ export function fleetTests(operator: Operator): void {
   test('a host is registered, and the audit log names the operator', async () => {
     const { service, page } = operator
     let showLocations = () => {}
-    const isShown = new Promise<void>((resolve) => (showLocations = resolve))
-    await page.route('**/admin/locations', (route) => isShown.then(() => route.continue()))
+    const locationsReleased = new Promise<void>((resolve) => (showLocations = resolve))
+    await page.route('**/admin/locations', (route) => locationsReleased.then(() => route.continue()))
     // After a reload, the locations are not loaded yet.
     await page.goto(`${service.url}/fleet`)
     await main().getByRole('button', { name: 'Register host' }).first().click()

@@ -3,7 +3,7 @@ import { beforeEach } from 'vitest'
 import { modalOf, useConsole, visit } from '../../support/browser.ts'
 import type { Service } from '../../support/service.ts'
 
-/** An operator on the fleet map, and the parts of the page that tests use. */
+/** A signed-in operator, whose tab shows the fleet map when a test begins, and the parts of the page that tests use. */
 export type Operator = ReturnType<typeof useOperator>
 
 export function useOperator() {

@@ -12,7 +12,7 @@ import {
 import { startEmptyService } from '../../support/service.ts'
 import type { Operator } from './operator.ts'
 
-/** Operations, tenants, quotas, prices and images. */
+/** Tests of operations, tenants, quotas, prices and images. */
 export function serviceTests(operator: Operator): void {
   const { main, dialog, openTabOf } = operator
 
@@ -50,7 +50,7 @@ export function serviceTests(operator: Operator): void {
       .waitFor()
   })
 
-  /** Creates a deletion that is stuck because the engine keeps failing. */
+  /** Creates a VM whose deletion is stuck, because the engine keeps failing. */
   async function makeStuck(name: string) {
     const { service } = operator
     const { id, project_id } = await createVm(service, name, 'a40.1x')

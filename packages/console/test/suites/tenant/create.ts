@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { inBothThemes, onNarrowScreen, vmRequest } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** A tenant's creation of VMs. */
+/** Tests of the form that creates VMs. */
 export function vmCreationTests(tenant: Tenant): void {
   const { main, summary, result, open } = tenant
 
   test('the keyboard shortcut creates a VM, whose page shows the steps of the creation', async () => {
     const { service, page } = tenant
-    // The steps are visible only while the creation runs, so make it fail until the test has seen them.
+    // The steps are visible only while the creation runs, so the engine fails until the test has seen them.
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
     )

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createVm, pressChord, visit, vmRequest } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** A tenant's work with disks, firewall rules, keys and usage. */
+/** Tests of disks, firewall rules, keys and usage. */
 export function projectTests(tenant: Tenant): void {
   const { main, dialog, result, open } = tenant
 

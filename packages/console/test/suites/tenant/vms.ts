@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createVm, inBothThemes, screenshot } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
-/** A tenant's work with existing VMs. */
+/** Tests of existing VMs. */
 export function vmTests(tenant: Tenant): void {
   const { main, dialog, summary, result, open, openVm } = tenant
 
@@ -116,7 +116,7 @@ export function vmTests(tenant: Tenant): void {
     await result('Could not stop stubborn').waitFor({ state: 'detached' })
   })
 
-  test('stopping several VMs shows what is lost and saved, the progress and what failed', async () => {
+  test('stopping several VMs shows lost data and saved costs, the progress and what failed', async () => {
     const { service, page, project_id } = tenant
     const [kept, other] = await Promise.all([
       createVm(service, 'no-scratch', 'l40s-48gb.1x', project_id),

@@ -44,7 +44,7 @@ export function estimate(queue: QueueState): Map<string, Estimate> {
 }
 
 /**
- * Returns the remaining runtime of a VM of this age: the time within which this share of the past VMs that
+ * Returns the remaining runtime of a VM of this age: the time after which the given share of the past VMs that
  * reached this age had ended.
  */
 export function remainingMs(runtimesMs: number[], ageMs: number, share: number): number {

@@ -3,9 +3,9 @@
 /** A VM that uses GPUs of a host, or a reservation that holds them for later VMs. */
 export interface RunningVm {
   gpus: number
-  /** When its time to live or the reservation ends; null if that is not known. */
+  /** When the VM's time to live or the reservation ends; null if that is not known. */
   endsAt: number | null
-  /** The time since which it has had the GPUs. */
+  /** When the VM or reservation got the GPUs. */
   since: number
   /**
    * When the reservation of the GPUs ends. Until then, freed GPUs return to the reservation. Null without a
@@ -32,7 +32,7 @@ export interface Waiting {
   /** The only host that the request can use; null for any. */
   hostId: string | null
   since: number
-  /** The time to live of its VM; null if the VM has none. */
+  /** The time to live of the requested VM; null if the VM has none. */
   ttlMs: number | null
   /** True for a hypothetical request. Its estimate is computed, but it takes no GPUs. */
   isHypothetical?: boolean
@@ -49,8 +49,8 @@ export interface QueueState {
 }
 
 /**
- * Chooses the host whose GPUs are held for a request until there are enough. That is the host on which enough
- * GPUs become free first according to the VMs' times to live, otherwise the host with the fewest missing
+ * Chooses the host whose free GPUs are held for a request until there are enough. Prefers the host on which
+ * enough GPUs become free first according to the VMs' times to live, then the host with the fewest missing
  * GPUs.
  */
 export function chooseTarget(
@@ -68,8 +68,8 @@ export function chooseTarget(
 }
 
 /**
- * Returns when `gpus` GPUs of a host are free if only VMs with a time to live end; a very large number if
- * those are not enough.
+ * Returns the time at which `gpus` GPUs of a host are free if only VMs with a time to live end; a very large
+ * number if those VMs do not have enough GPUs.
  */
 function freeAt({ free, vms }: QueueHost, gpus: number): number {
   let count = free

@@ -41,7 +41,7 @@ export class QueueSimulation {
       .sort((a, b) => a.at - b.at)
   }
 
-  /** Returns when each request is granted. */
+  /** Returns the time at which each request is granted, by request id. */
   run(): Map<string, number> {
     this.#serve(new Set(this.#queue.hosts.flatMap(({ id, free }) => (free > 0 ? [id] : []))))
     for (let next = 0; next < this.#ends.length && this.#waiting.length > 0; ) {
@@ -165,7 +165,7 @@ export class QueueSimulation {
   }
 }
 
-/** For each member size, counts how many group members fit on all hosts together. */
+/** For each number of GPUs per member, counts how many group members fit on all hosts together. */
 class GroupRoom {
   readonly #vms = new Map<number, { vms: number; hosts: number }>()
 

@@ -7,7 +7,7 @@ import { sshString, uint32 } from './ssh-wire.ts'
 export interface HostKey {
   /** `ssh-ed25519 AAAA…` */
   publicKey: string
-  /** The 32 bytes of the seed in base64; '' once the guest has the key. */
+  /** The 32-byte seed of the private key, in base64; '' once the guest has the key. */
   privateKey: string
 }
 
@@ -32,14 +32,14 @@ export const hostKeyBlob = ({ publicKey }: Pick<HostKey, 'publicKey'>): Buffer =
 const pointOf = (key: HostKey) => hostKeyBlob(key).subarray(-keyBytes)
 const seedOf = ({ privateKey }: HostKey) => Buffer.from(privateKey, 'base64')
 
-/** Returns the public key in a blob; undefined if the key has another type. */
+/** Parses a public key in SSH's wire format. Returns undefined if it is not an ed25519 key. */
 export function ed25519KeyOf(blob: Buffer): KeyObject | undefined {
   const point = blob.subarray(-keyBytes)
   if (!blob.equals(blobOf(point))) return undefined
   return createPublicKey({ key: Buffer.concat([spkiPrefix, point]), format: 'der', type: 'spki' })
 }
 
-/** Returns the private key in OpenSSH's own file format, the only one that all of its versions read. */
+/** Returns the private key in OpenSSH's own file format, the only format that all versions of OpenSSH read. */
 export function openSshPrivateKey(key: HostKey): string {
   const check = randomBytes(4)
   const secret = [

@@ -1,6 +1,6 @@
 import { imageNamePattern } from '@slipway/contract'
 
-/** A bare name means its latest version. */
+/** A name without a version refers to the latest version. */
 export function fullImageName(name: string): string {
   return name.includes(':') ? name : `${name}:latest`
 }

@@ -1,9 +1,10 @@
-/** A group as its members see it, in the order of their ranks. */
+/** A group as one of its members sees it. */
 export interface Rendezvous {
   id: string
   name: string
   generation: number
   rank: number
+  /** In the order of their ranks. */
   members: { name: string; address: string; hostKey: string }[]
 }
 
@@ -37,7 +38,7 @@ export function groupEnvironment({ id, name, generation, rank, members }: Rendez
 export const groupHosts = ({ members }: Rendezvous): string =>
   members.map(({ name, address }) => `${address} ${hostNameOf(name)}\n`).join('')
 
-/** Lines for a `known_hosts` file, by name and by address. */
+/** Lines for a `known_hosts` file, with the name and the address of each member. */
 export const groupKnownHosts = ({ members }: Rendezvous): string =>
   members
     .filter(({ hostKey }) => hostKey !== '')

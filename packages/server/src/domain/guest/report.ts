@@ -22,7 +22,7 @@ export interface GuestXid {
   position: number
 }
 
-/** What a guest reports about itself. Guests are not trusted, so it may be false. */
+/** What a guest reports about itself. Guests are not trusted, so the report may be false. */
 export interface GuestReport {
   /** Null if unknown. */
   sshSessions: Value
@@ -86,6 +86,6 @@ function countOf(value: unknown): Value {
   return number === null ? null : Math.floor(number)
 }
 
-/** Accepts only printable ASCII, because the text becomes a label and is shown in terminals. */
+/** Accepts only printable ASCII, because the text becomes a metric label and is shown in terminals. */
 const textOf = (value: unknown): string =>
   typeof value === 'string' && /^[ -~]*$/.test(value) ? value.slice(0, maxText).replace(/["\\]/g, '') : ''

@@ -16,7 +16,7 @@ export interface Sample {
   gpus: Value[][]
 }
 
-/** How a sample is stored. */
+/** The stored form of a sample: `h` is `host`, and `g` is `gpus`. */
 export interface SampleData {
   h: Value[]
   g: Value[][]
@@ -63,7 +63,7 @@ export const sampleOf = ({ at, data }: { at: number; data: SampleData }): Sample
 
 const width = gpuMetricNames.length
 
-/** Packs samples with the same number of GPUs. */
+/** Packs samples, which must all have the same number of GPUs. */
 export function packChunk(samples: Sample[]): Chunk {
   const columnsOf = (rows: Value[][]) =>
     (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? null))

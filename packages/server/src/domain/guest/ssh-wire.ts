@@ -10,7 +10,7 @@ export function uint32(value: number): Buffer {
   return bytes
 }
 
-/** SSH writes an unsigned number without leading zeros, and with one zero byte if the highest bit is set. */
+/** Encodes an unsigned number without leading zero bytes, except for one if the highest bit would otherwise be set. */
 export function mpint(value: Buffer): Buffer {
   const start = value.findIndex((byte) => byte !== 0)
   if (start === -1) return uint32(0)

@@ -14,7 +14,10 @@ export interface Fault {
 
 interface Circumstances {
   chosen: XidMeanings
-  /** True if the VM was reset at least twice in the last 24 hours, and the GPU had such an error before. */
+  /**
+   * True if, in the last 24 hours, the VM was reset at least twice and the GPU had an error that requires a reset. Errors since
+   * the VM's last start do not count.
+   */
   wasResetTwice: boolean
 }
 
@@ -71,16 +74,15 @@ export function driverReasons(gpus: GuestGpu[], at: string): HealthReason[] {
   })
 }
 
-const sameReason = (a: HealthReason, b: HealthReason) =>
+const isSameReason = (a: HealthReason, b: HealthReason) =>
   a.code === b.code && a.gpu_index === b.gpu_index && a.source === b.source
 
 export const hasReason = (health: VmHealth | null, reason: HealthReason): boolean =>
-  health?.reasons.some((known) => sameReason(known, reason)) ?? false
+  health?.reasons.some((known) => isSameReason(known, reason)) ?? false
 
 /**
- * Removes reasons that the guest's driver considers recovered. The driver takes precedence over the table of
- * errors, so a GPU that needs no recovery is not degraded. Reasons that the host found, and reasons to
- * replace a GPU, remain.
+ * Removes the reasons of GPUs that need no recovery according to the guest's driver, which takes precedence
+ * over the table of errors. Reasons that the host found, and reasons to replace a GPU, remain.
  */
 export const withoutRecovered = (reasons: HealthReason[], gpus: GuestGpu[]): HealthReason[] =>
   reasons.filter(

@@ -2,8 +2,8 @@
 export type XidMeaning = 'application' | 'information' | 'reset' | 'replace' | 'unlisted'
 
 /**
- * XID errors by meaning, as ranges. They follow the immediate action in NVIDIA's catalogue, except for 64,
- * after which a GPU is returned to the vendor.
+ * XID errors by meaning, as ranges. The meanings follow the immediate actions in NVIDIA's catalogue, except
+ * for 64, after which a GPU is returned to the vendor.
  */
 const table: Record<Exclude<XidMeaning, 'unlisted'>, string> = {
   application: '8 11 13 25 31 32 37-45 60 66-72 75-77 80 82-86 88 89 94 96-105 126-135 139',

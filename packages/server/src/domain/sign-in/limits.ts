@@ -6,7 +6,10 @@ export interface SignInLimits {
   passwordFailuresPerEmail: number
 }
 
-/** Failed attempts in the last minute, or for `email`, in the last hour. */
+/**
+ * Failed attempts in the last minute; for `email`, in the last hour. `pair` counts those for the e-mail address from this
+ * client address.
+ */
 export interface Failures {
   pair: number
   pair_oldest_seconds_ago: number | null

@@ -6,8 +6,8 @@ const maxMs = 6 * 3600 * 1000
 type State = 'none' | 'running' | 'done'
 
 /**
- * Work in Incus that may take longer than an engine call, by the id of its result. A failure is thrown once,
- * by the next call of `state`.
+ * Runs work in Incus that may take longer than an engine call. The key is the id of the disk or copy that the
+ * work creates. The next call of `state` throws a failure, and later calls do not.
  */
 export class BackgroundWork {
   readonly #ctx: IncusContext

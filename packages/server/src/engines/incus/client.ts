@@ -8,7 +8,7 @@ import { adviceOf, saysDuplicate } from './error-texts.ts'
 /** An error from Incus: an HTTP status, or the code of a failed operation. */
 export class IncusError extends Error {
   readonly code: number
-  /** True if Incus accepted the request and its operation failed. Every reason then has the same code. */
+  /** True if Incus accepted the request and its operation failed. The code is then the same for all reasons. */
   readonly isOperation: boolean
   constructor(code: number, message: string, isOperation = false) {
     super(message)
@@ -84,7 +84,7 @@ const requestMs = 15_000
 const probeAfterMs = 1_000
 const probeMs = 2_000
 /**
- * If a probe takes this long, the member finishes its current requests, but new requests go to another
+ * If a probe takes longer than this, the member finishes its current requests, but new requests go to another
  * member.
  */
 const slowMs = 700
@@ -222,7 +222,7 @@ export class IncusClient {
     })
   }
 
-  /** For responses that are not JSON. */
+  /** Returns the body of a response that is not JSON. */
   async text(path: string, options: CallOptions): Promise<Buffer> {
     const { status, content } = await this.#exchange('GET', path, undefined, options)
     if (status >= 400) {
@@ -277,8 +277,9 @@ export class IncusClient {
   }
 
   /**
-   * Ends a request at its time limit, or earlier if its member does not respond to a probe and there is
-   * another member. Unlike those of `AbortSignal.timeout`, its timers are freed with the request.
+   * Returns a signal that ends a request at its time limit, or earlier if its member does not respond to a
+   * probe and there is another member. The timers are freed with the request, unlike those of
+   * `AbortSignal.timeout`.
    */
   #limit(connection: Connection, until: AbortSignal, timeoutMs: number): Limit {
     const limit = new AbortController()

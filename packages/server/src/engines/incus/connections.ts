@@ -19,13 +19,16 @@ export async function openConnections(config: IncusConfig): Promise<Connection[]
   const [cert, key] = await Promise.all([readFile(config.clientCertFile), readFile(config.clientKeyFile)])
   const pin = config.serverCertFile ? new X509Certificate(await readFile(config.serverCertFile)) : null
   return config.urls.map((url) => {
-    const connect = { cert, key, timeout: connectMs, ...(pin && pinned(pin)) }
+    const connect = { cert, key, timeout: connectMs, ...(pin && acceptOnly(pin)) }
     return { origin: url.replace(/\/$/, ''), dispatcher: new Agent({ connect }) }
   })
 }
 
-/** All members of a cluster share one certificate, regardless of their names, so only that certificate is accepted. */
-const pinned = (pin: X509Certificate) => ({
+/**
+ * All members of a cluster have the same certificate, which does not contain their host names. So the
+ * fingerprint is compared, not the host name.
+ */
+const acceptOnly = (pin: X509Certificate) => ({
   ca: pin.toString(),
   checkServerIdentity: (_host: string, { fingerprint256 }: { fingerprint256: string }) =>
     fingerprint256 === pin.fingerprint256

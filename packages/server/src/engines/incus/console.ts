@@ -12,8 +12,8 @@ const size = { width: 80, height: 24 }
 
 /**
  * Connects to the console of an instance through two WebSockets of one Incus operation. One carries the data;
- * when the other is closed, the console ends too. While a VM's console is open, Incus does not write its log,
- * so the output is read from here.
+ * closing the other one also ends the console. While the console of a VM is open, Incus does not write the
+ * VM's console log, so `onOutput` reads the output from the data WebSocket.
  */
 export async function openConsole(
   ctx: IncusContext,

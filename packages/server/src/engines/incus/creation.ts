@@ -5,7 +5,7 @@ import { isLocalBridge, type LocalNetworks, withReservation } from './agent/loca
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { type Definition, definitionOf } from './definition.ts'
-import { targeted } from './fleet/members.ts'
+import { targetOptions } from './fleet/members.ts'
 import { changeInstance, deleteInstance, generationMark, type Instance, instanceName } from './instances.ts'
 import { ensureNetwork, hasNetwork } from './networks.ts'
 import { requireNotRemoved } from './removals.ts'
@@ -66,7 +66,7 @@ async function create(
       ...(guest && { [guestNetworkKey]: JSON.stringify(guest) }),
     },
   }
-  const options = { ...(await targeted(ctx, spec.host, signal)), timeoutMs: 60_000 }
+  const options = { ...(await targetOptions(ctx, spec.host, signal)), timeoutMs: 60_000 }
   await ctx.client.change('POST', '/1.0/instances', body, options).catch(async (error) => {
     // Another process created the instance at the same time.
     if (isDuplicate(error)) return
@@ -84,8 +84,8 @@ async function create(
 }
 
 /**
- * Incus reports a missing image in several ways. Only test containers are created from an alias, which is not
- * checked.
+ * Returns whether the image exists: Incus reports a missing image in several ways. An alias, from which only
+ * test containers are created, is not checked.
  */
 const hasImage = async (ctx: IncusContext, { fingerprint }: Record<string, string>, signal: AbortSignal) =>
   fingerprint === undefined || (await ctx.client.find(`/1.0/images/${fingerprint}`, { signal })) !== undefined

@@ -21,8 +21,8 @@ export interface Definition {
 }
 
 /**
- * Returns the instance for a spec: with an open gate and GPUs if the goal is `on`, otherwise with a closed
- * gate and no GPUs.
+ * Returns the definition of the instance for a spec: with an open gate and GPUs if the goal is `on`,
+ * otherwise with a closed gate and no GPUs.
  */
 export function definitionOf(
   ctx: IncusContext,
@@ -69,12 +69,12 @@ export function definitionOf(
         ...{ type: 'nic', name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
         ...(isLocalBridge(bridge) ? { nictype: 'bridged', parent: bridge } : { network: bridge }),
         'ipv4.address': network.privateAddress,
-        // Incus 6.0 has no such limits for OVN.
+        // Incus 6.0 cannot limit interfaces of OVN networks.
         ...(ctx.config.networkLimits && !isOvn(bridge) && networkLimits(network.gbps)),
-        // Incus has no such filter for OVN; the host report says so.
+        // Incus has no such filters for OVN; the host report lists this.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
       },
-      // The user data for a guest without Incus's agent.
+      // Provides the user data to a guest without Incus's agent.
       ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),
       ...Object.assign({}, ...spec.disks.map((disk) => diskDevice(ctx, disk, pools.get(disk.id)!))),
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
@@ -128,8 +128,8 @@ const networkLimits = (gbps: number | undefined): Device =>
 const megabits = (gbps: number) => `${Math.round(gbps * 1000)}Mbit`
 
 /**
- * Returns the change that replaces the definition, and removes devices that the new one does not have. If the
- * gate is open, a start follows.
+ * Returns the change that replaces the definition, and removes devices that the new definition does not have.
+ * A definition with an open gate also counts the start that follows.
  */
 export function redefinition(instance: Instance, definition: Definition): Change {
   const removed = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
@@ -143,7 +143,7 @@ export function redefinition(instance: Instance, definition: Definition): Change
 }
 
 /** Returns the change that closes the gate and releases the GPUs. */
-export function closed(instance: Instance) {
+export function closingChange(instance: Instance) {
   const gpus = Object.keys(instance.devices).filter((name) => /^gpu\d+$/.test(name))
   return {
     config: { [marks.goal]: 'shut', [marks.gpus]: '' },

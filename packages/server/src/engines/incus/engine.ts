@@ -184,7 +184,7 @@ export class IncusEngine implements Engine {
     return status
   }
 
-  /** Sets up the VM's public address and firewall, which must apply before it starts. */
+  /** Sets up the VM's public address and firewall, which must apply before the VM starts. */
   async #ensureNetwork(
     spec: VmSpec,
     instance: Instance,
@@ -212,7 +212,7 @@ export class IncusEngine implements Engine {
     // the removal.
     const instance = before ?? (await changeInstance(this.#ctx, vm.id, call))
     if (!instance) {
-      // An operator has removed the instance, but Incus still has its forward and rules.
+      // If an operator removed the instance, Incus still has its forward and rules.
       for (const bridge of await removeOrphanForwards(this.#ctx, vm, call.signal))
         await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
       return
@@ -237,7 +237,7 @@ export class IncusEngine implements Engine {
     const generation = isLocalBridge(bridge)
       ? await this.#networks.locals.generation({ vmId: vm.id, host: instance.location }, signal)
       : await this.#firewalls.generation({ id: vm.id, bridge }, signal)
-    return this.#statuses.inspected(instance, generation, signal)
+    return this.#statuses.inspect(instance, generation, signal)
   }
 
   cordonHost(name: string, isCordoned: boolean, signal: AbortSignal): Promise<void> {

@@ -6,9 +6,9 @@ const reconnectMs = 1_000
 const checkMs = 3_000
 
 /**
- * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events,
- * so `onOpen` is called when the connection opens, for the first time or after an interruption. `onAny` is
- * also called for events of other objects.
+ * Receives lifecycle events. `onInstance` is called for each event of an instance, with the member that sent
+ * it; `onAny` is called for every event. Incus does not repeat missed events, so `onOpen` is called whenever
+ * the connection opens, with true for the first time.
  */
 export class IncusEvents {
   readonly #client: IncusClient
@@ -64,8 +64,8 @@ export class IncusEvents {
         this.isOpen = false
         resolve(isOpen)
       }
-      // A member that hangs does not close the connection. Requests notice it and use another member; follow
-      // that one.
+      // A member that hangs does not close the connection. Requests detect the hang and use another member;
+      // this connection then moves to the same member.
       const check = setInterval(() => {
         if (this.#client.connection === followed) return
         socket.close()

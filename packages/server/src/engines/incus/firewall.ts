@@ -14,7 +14,7 @@ interface AclRule {
   protocol: string
   source_port?: string
   destination_port?: string
-  /** The VM's id, by which its rules are found and replaced. */
+  /** The VM's id, which identifies the rules that a later change replaces. */
   description: string
   state: 'enabled'
 }
@@ -37,10 +37,10 @@ const generationKey = (vmId: string) => `user.slipway.firewall.${vmId}`
 const pathOf = (bridge: string) => `/1.0/network-acls/${bridge}`
 const maxAttempts = 10
 
-/** Returns the rules of one VM in the format of Incus, which also evaluates drop rules first. */
+/** Returns the rules of one VM in the format of Incus. Incus, like Slipway, evaluates drop rules first. */
 function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
   const own = `${vm.privateAddress}/32`
-  const of = (direction: CompiledRule['direction']) =>
+  const aclRulesFor = (direction: CompiledRule['direction']) =>
     rules
       .filter((rule) => rule.direction === direction)
       .flatMap((rule) => {
@@ -65,7 +65,7 @@ function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' |
           }),
         )
       })
-  return { ingress: of('ingress'), egress: of('egress') }
+  return { ingress: aclRulesFor('ingress'), egress: aclRulesFor('egress') }
 }
 
 const ports = (key: 'source_port' | 'destination_port', ranges: [number, number][]) =>
@@ -83,8 +83,8 @@ function blocksOutside(block: Cidr | null, hole: Cidr | null): string[] {
 }
 
 /**
- * Returns an ACL without the rules of the VM, and of a removed VM that had its address. Incus does not change
- * ACLs while a member of the cluster is down, so a removal may have left rules behind.
+ * Returns the ACL without the rules of this VM and of any removed VM that had the same address. Incus does
+ * not change ACLs while a member of the cluster is down, so the rules of a removed VM may remain.
  */
 function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   const own = `${vm.privateAddress}/32`
@@ -111,13 +111,13 @@ export class Firewalls {
     this.#ctx = ctx
   }
 
-  /** Returns 0 if no rules of the VM are applied. */
+  /** Returns the generation of the applied rules; 0 if no rules of the VM are applied. */
   async generation(vm: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<number> {
     const acl = await this.#ctx.client.find<Acl>(pathOf(vm.bridge), { signal })
     return acl ? firewallGeneration(acl, vm.id) : 0
   }
 
-  /** Returns false if a newer firewall is already applied; that one is kept. */
+  /** Returns false, and keeps the applied firewall, if that is newer. */
   apply(vm: ProtectedVm, rules: CompiledRule[], generation: number, signal: AbortSignal): Promise<boolean> {
     const own = aclRules(vm, rules)
     return this.#write(vm.bridge, vm.id, generation, signal, (acl) => {

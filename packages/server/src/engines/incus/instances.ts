@@ -21,13 +21,13 @@ export const marks = {
   publicAddress: 'user.slipway.public-address',
   /** The number of starts after the first. */
   restarts: 'user.slipway.restarts',
-  /** The user data from the second boot on; '' once it is in use. */
+  /** The user data for later boots, without secrets; '' once the instance uses it. */
   laterUserData: 'user.slipway.later-user-data',
 } as const
 
 /**
- * `shut` means off with the gate closed. `stopping` means that the instance has not stopped yet, and `asked`
- * that Incus has also accepted the request to shut down the guest.
+ * `shut` means off with the gate closed. `stopping` means that the instance has to stop but has not stopped
+ * yet. `asked` means the same, but Incus has already accepted the request to shut down the guest.
  */
 export type Goal = 'shut' | 'on' | 'stopping' | 'asked'
 
@@ -82,7 +82,7 @@ export const withoutDisk = (instance: Instance, id: string) =>
   withDisks(diskIdsOf(instance).filter((one) => one !== id))
 export const deviceOfDisk = ({ devices }: Instance, diskId: string) =>
   Object.keys(devices).find((name) => diskIdOf(devices[name]!) === diskId)
-/** Written before each start. */
+/** Returns the configuration that is written before each start. */
 export const nextStart = ({ config }: Instance) => ({
   [marks.restarts]: String(Number(config[marks.restarts] ?? -1) + 1),
 })
@@ -108,7 +108,7 @@ export interface Change {
   config?: Record<string, string>
   /** Null removes a device. */
   devices?: Record<string, Record<string, string> | null>
-  /** Clears the record of an earlier run, before a start. */
+  /** If true, Incus's record of the last run is cleared, as needed before a start. */
   isFresh?: boolean
 }
 
@@ -133,7 +133,7 @@ export async function changeInstance(
     const change = decide(instance)
     if (!change && newest === generation) return instance
     const config = { ...change?.config, ...generationMark(generation) }
-    const written = merged(instance, { ...change, config })
+    const written = merge(instance, { ...change, config })
     try {
       await ctx.client.change('PUT', instancePath(vmId), written, { signal, ifMatch: etag })
       return { ...instance, ...written }
@@ -156,7 +156,7 @@ export async function changeExisting(...args: Parameters<typeof changeInstance>)
 
 export const generationMark = (generation: number) => ({ [marks.generation]: String(generation) })
 
-function merged(instance: Instance, { profiles = instance.profiles, config, devices = {}, isFresh }: Change) {
+function merge(instance: Instance, { profiles = instance.profiles, config, devices = {}, isFresh }: Change) {
   const { architecture, description, ephemeral, stateful } = instance
   const kept = Object.entries({ ...instance.devices, ...devices }).filter(([, device]) => device !== null)
   const { [lastPower]: power, ...others } = instance.config

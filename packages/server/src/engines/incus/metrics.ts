@@ -3,9 +3,7 @@ import type { IncusContext } from './context.ts'
 import type { MemberList } from './fleet/members.ts'
 import { vmIdOf } from './instances.ts'
 
-/**
- * Incus measures its guests during the request, which takes some time, and caches the result for 8 seconds.
- */
+/** Long, because Incus measures its guests during the request. It then caches the result for 8 seconds. */
 const requestMs = 30_000
 const membersAtOnce = 4
 

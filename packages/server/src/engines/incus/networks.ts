@@ -10,29 +10,33 @@ import { type LocalNetworks, localBridgeOf } from './agent/local-networks.ts'
 import { isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { saysForwardTaken } from './error-texts.ts'
-import { listMembers, memberNames, targeted } from './fleet/members.ts'
+import { listMembers, memberNames, targetOptions } from './fleet/members.ts'
 
 const creationMs = 20_000
 const pollMs = 200
 const membersAtOnce = 16
 const pathOf = (network: string) => `/1.0/networks/${network}`
 
-/** An interface name has at most 15 characters, and the tunnel of a bridge adds two. */
+/**
+ * Short, because an interface name has at most 15 characters, and Incus appends two to the name of a bridge
+ * for its tunnel.
+ */
 const hashOf = ({ networkId, subnetCidr }: VmSpec['network']) =>
   createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 11)
 
-/** Each subnet of a VPC is one bridge or one OVN network; the prefix of its name shows which. */
+/** Each subnet of a VPC is one bridge or one OVN network; the prefix of the network's name shows which. */
 export const bridgeOf = (network: VmSpec['network']) => `sw${hashOf(network)}`
 const ovnNetworkOf = (network: VmSpec['network']) => `so${hashOf(network)}`
 export const isOvn = (name: string) => name.startsWith('so')
 
-/** The VXLAN number that connects a bridge's parts on all members, derived from its name. */
+/** The VXLAN number that connects a bridge's parts on all members, derived from the bridge's name. */
 const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) % 0xfffffe)
 
 /**
- * Creates the network and firewall of a subnet if they are missing, as an OVN network if the cluster has an
- * uplink for it. Traffic that no rule allows is dropped from the start. Returns the network's name. If
- * members have agents, which create bridges themselves, there is nothing to create.
+ * Creates the network and firewall of a subnet if they are missing, and returns the network's name. The
+ * network is an OVN network if the cluster has an uplink for OVN, otherwise a bridge. Traffic that no rule
+ * allows is dropped from the start. If the members have agents, which create bridges themselves, only the
+ * name is returned.
  */
 export async function ensureNetwork(
   ctx: IncusContext,
@@ -54,7 +58,8 @@ export async function ensureNetwork(
 }
 
 /**
- * Either all members of a location must have agents, or none, because otherwise they cannot share a subnet.
+ * Returns whether the host has an agent. Throws if only other members have one, because members with and
+ * without an agent cannot share a subnet.
  */
 async function hasAgents(
   ctx: IncusContext,
@@ -166,8 +171,8 @@ const hasInstances = ({ used_by = [] }: Pick<Network, 'used_by'>) =>
 
 /**
  * Every bridge is on every member, and a member cannot route one range to two bridges. Placement checks the
- * ranges of our own networks, but not those of other users, or of a bridge that could not be removed with its
- * last VM.
+ * ranges of our networks that have VMs. This function also checks networks of other users of Incus, and
+ * bridges that could not be removed with their last VM.
  */
 async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSignal): Promise<void> {
   const overlapping = async () =>
@@ -193,7 +198,7 @@ async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSi
   )
 }
 
-/** The block of a gateway's address, such as 172.27.0.1/20; null for any other text. */
+/** Returns the address block of a gateway, such as 172.27.0.0/20 for 172.27.0.1/20; null for any other text. */
 export function blockOf(gateway: string): string | null {
   const [address = '', prefix = ''] = gateway.split('/')
   const base = parseCidr(address)?.base
@@ -202,7 +207,10 @@ export function blockOf(gateway: string): string | null {
   return `${numberToAddress(Math.floor(base / size) * size)}/${prefix}`
 }
 
-/** Removes a network without VMs to free its range, because one host cannot route two equal ranges. */
+/**
+ * Removes a network if it has no VMs. This frees its range, because a host cannot route one range to two
+ * networks.
+ */
 export async function dropNetworkIfUnused(
   ctx: IncusContext,
   name: string,
@@ -225,7 +233,7 @@ export async function dropUnusedNetworks(ctx: IncusContext, signal: AbortSignal)
  * A forward of a bridge belongs to the guest's member; a forward of an OVN network belongs to all members.
  */
 const forwardOptions = async (ctx: IncusContext, network: string, host: string, signal: AbortSignal) =>
-  isOvn(network) ? { signal } : targeted(ctx, host, signal)
+  isOvn(network) ? { signal } : targetOptions(ctx, host, signal)
 
 const forwardWrites = new InOrder()
 

@@ -1,7 +1,7 @@
 import { type Call, EngineError, noSuchVm } from '../engine.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { closed } from './definition.ts'
+import { closingChange } from './definition.ts'
 import { saysNoTrafficControl } from './error-texts.ts'
 import {
   changeExisting,
@@ -34,8 +34,8 @@ type PowerRequest =
 /**
  * Incus has no conditional start or stop, so the request must follow a conditional change of the instance
  * immediately. The change itself may take a long time; what counts is the time since its response. A process
- * that was paused in between does not send the request, and its caller repeats the whole call. This does not
- * wait for a shutdown to finish.
+ * that was paused in between does not send the request, and its caller repeats the whole call. A shutdown is
+ * only requested; this function does not wait for its end.
  */
 async function changePower(
   { client }: IncusContext,
@@ -59,7 +59,7 @@ async function changePower(
   })
 }
 
-/** A conditional change, and how long ago it was made. */
+/** Runs a conditional change, and knows how long ago Incus responded to it. */
 export class Check {
   #ranAtMs = performance.now()
   #wasPaused = false
@@ -88,7 +88,7 @@ export class Check {
   }
 }
 
-/** `check` is the change that opened the gate. */
+/** Starts the instance. `check` is from the change that opened the gate. */
 export async function start(ctx: IncusContext, vmId: string, check: Check, call: Call): Promise<void> {
   await changePower(ctx, vmId, { action: 'start' }, check, call.signal).catch(async (error) => {
     // If two processes start the instance, one gets an error. If the instance never ran, the next call starts it again.
@@ -131,7 +131,7 @@ export async function shutDown(ctx: IncusContext, vmId: string, call: Call): Pro
 export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
   const { result: instance, check } = await Check.of(() =>
     changeExisting(ctx, vmId, call, (now) => {
-      if (!isOn(now)) return closed(now)
+      if (!isOn(now)) return closingChange(now)
       return shouldStop(now) ? null : goal('stopping')
     }),
   )
@@ -141,7 +141,7 @@ export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Pro
     const now = await findInstance(ctx, vmId, call.signal)
     if (now && isOn(now)) throw error
   })
-  await changeInstance(ctx, vmId, call, (now) => (isOn(now) ? null : closed(now)))
+  await changeInstance(ctx, vmId, call, (now) => (isOn(now) ? null : closingChange(now)))
 }
 
 /**

@@ -3,8 +3,9 @@ import type { IncusContext } from './context.ts'
 import { generationMark, generationOf, marks } from './instances.ts'
 
 /**
- * An empty profile that records a fact about one of our ids. Profiles with different names can be written at
- * the same time, while writers of keys in one configuration would overwrite each other.
+ * A profile that only records a fact about one of our objects, and configures nothing. Profiles with
+ * different names can be written at the same time, whereas writers of different keys in the same
+ * configuration would overwrite each other's changes.
  */
 export interface Profile {
   name: string
@@ -34,8 +35,8 @@ export function requireNotNewer(
 }
 
 /**
- * Throws `stale` if a newer generation wrote the profile, and Incus's error if another process is creating
- * it.
+ * Throws `stale` if a newer generation wrote the profile. Throws Incus's error if another process creates the
+ * profile at the same time.
  */
 export async function putProfile(
   ctx: IncusContext,

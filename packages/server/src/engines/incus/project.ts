@@ -1,6 +1,9 @@
 import type { IncusContext } from './context.ts'
 
-/** Networks belong to the host, which has one set of bridges; everything else belongs to the project. */
+/**
+ * Networks are shared with other projects, because a host has only one set of bridges. Everything else
+ * belongs to the project.
+ */
 const features = {
   ...{ 'features.networks': 'false', 'features.images': 'true', 'features.profiles': 'true' },
   ...{ 'features.storage.volumes': 'true', 'user.slipway': 'true' },

@@ -26,7 +26,10 @@ export async function recordRemoval(ctx: IncusContext, id: string, call: Call): 
   })
 }
 
-/** A worker that was paused for days has lost its lease, so nothing can recreate these objects. */
+/**
+ * Deletes records that are older than `keptMs`. Every worker that could have recreated the object has lost
+ * its lease by then.
+ */
 export async function deleteOldRemovalRecords(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   for (const { name, config } of await listProfiles(ctx, signal))
     if (config[removedAtKey] && Date.now() - Date.parse(config[removedAtKey]) > keptMs)

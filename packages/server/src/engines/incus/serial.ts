@@ -6,9 +6,9 @@ const keptBytes = 1024 * 1024
 const bytesPerStart = 2 ** 32
 
 /**
- * Console output of guests. For a VM, Incus returns everything since its start. Each start has its own range
- * of offsets, so that a reader misses nothing. For a running container, which is only for tests, Incus
- * returns each byte once, so the bytes are kept in memory.
+ * Console output of guests. For a VM, Incus returns all output since the VM's last start. Each start has its
+ * own range of offsets, so that a reader misses nothing after a restart. For a running container, which is
+ * only for tests, Incus returns each byte once, so the bytes are kept in memory.
  */
 export class SerialLogs {
   readonly #ctx: IncusContext

@@ -1,6 +1,6 @@
 import { EngineError, type VmStatus } from '../engine.ts'
 import type { IncusContext } from './context.ts'
-import { closed, withoutSecrets } from './definition.ts'
+import { closingChange, withoutSecrets } from './definition.ts'
 import {
   changeInstance,
   diskIdsOf,
@@ -14,8 +14,8 @@ import {
 } from './instances.ts'
 
 const sshPort = 22
-// TCP resends a packet that a booting guest missed only after a second, so it is faster to try a new connection. The last
-// probe is long enough for a slow guest.
+// If a booting guest misses a packet, TCP sends it again only after a second, so a new connection is faster.
+// The last probe is long enough for a slow guest.
 const probesMs = [200, 400, 1_400]
 const maxCachedBoots = 10_000
 
@@ -28,16 +28,16 @@ export class Statuses {
     this.#ctx = ctx
   }
 
-  /** Returns the status for the inventory, without connecting to the guest. */
-  listed(instance: Instance, firewallGeneration: number): VmStatus {
+  /** Returns the status for the inventory. Does not connect to the guest. */
+  forInventory(instance: Instance, firewallGeneration: number): VmStatus {
     return this.#status(instance, firewallGeneration, powerOf(instance))
   }
 
   /**
-   * A VM that has shut down counts as off only when its gate is closed, because before that it could start
-   * again.
+   * Returns the status for an inspection. A VM that has shut down counts as off only when its gate is closed,
+   * because it could start again until then.
    */
-  async inspected(instance: Instance, firewallGeneration: number, signal: AbortSignal): Promise<VmStatus> {
+  async inspect(instance: Instance, firewallGeneration: number, signal: AbortSignal): Promise<VmStatus> {
     if (instance.status === 'Error')
       throw new EngineError(
         'unavailable',
@@ -52,7 +52,9 @@ export class Statuses {
   async #closeGate(instance: Instance, signal: AbortSignal): Promise<Instance> {
     const call = { generation: generationOf(instance), signal }
     const id = instance.config[marks.id]!
-    const after = await changeInstance(this.#ctx, id, call, (now) => (isShutDown(now) ? closed(now) : null))
+    const after = await changeInstance(this.#ctx, id, call, (now) =>
+      isShutDown(now) ? closingChange(now) : null,
+    )
     return after ?? instance
   }
 

@@ -28,8 +28,9 @@ export const limitsAdvice =
   'load the kernel modules sch_htb, sch_ingress, cls_u32 and act_police on this member, then run slipway-server incus init (or join) there again; or set network_limits = false in [location.incus]'
 
 /**
- * Returns true if VMs of this location cannot start on the member, because its kernel cannot limit network
- * interfaces. A member that was never checked is assumed to be able to.
+ * Returns true if VMs of this location cannot start on the member because the location limits network
+ * interfaces and the member's kernel cannot. A member that was never checked is assumed to be able to limit
+ * them.
  */
 export function lacksLimits(
   { config }: IncusContext,

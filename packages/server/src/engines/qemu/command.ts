@@ -13,8 +13,8 @@ export interface CommandOptions {
   signal?: AbortSignal | undefined
   timeoutMs?: number
   /**
-   * Runs the program in its own process group. To stop it, the whole group gets SIGTERM, so that the program can
-   * clean up, and this function waits for its end.
+   * Runs the program in its own process group. To stop the program, the whole group gets SIGTERM, so that the
+   * program can clean up. This function then waits until the program has exited.
    */
   hasOwnGroup?: boolean
   /** The error message is for operators: it has more lines and full paths. */

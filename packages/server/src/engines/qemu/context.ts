@@ -14,7 +14,7 @@ import type { VmRecords } from './vm-records.ts'
 export interface QemuEngineOptions {
   dataDir: string
   location: string
-  /** The fraction of its type's cores and memory that a guest actually gets. */
+  /** The fraction of the cores and memory of its VM type that a guest actually gets. */
   scale: number
   addressRange: string
   egress: 'none' | 'user'
@@ -23,7 +23,7 @@ export interface QemuEngineOptions {
   gpus: GpuOption
   bootTimeoutS: number
   log: EngineLog
-  /** Called with the progress of the mini guest's build, which is logged by default. */
+  /** Receives progress messages while the mini guest is built; by default, they are logged. */
   progress?: (message: string) => void
   /** Path of the bundled `forwarder/main.ts`; by default next to the server's bundle. */
   forwarderProgram?: string

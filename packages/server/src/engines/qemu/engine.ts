@@ -26,7 +26,7 @@ import {
 import { continueCapture, continueRestore, removeCopy, requireCapture } from './captures/captures.ts'
 import { discardAttempt } from './captures/copy.ts'
 import type { QemuContext } from './context.ts'
-import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
+import { plug, resizeInQemu, unplug } from './disks/attachments.ts'
 import { createOverlay, growImage } from './disks/disk-files.ts'
 import { writeAtomically } from './files.ts'
 import { hostReport } from './host-report.ts'
@@ -34,7 +34,7 @@ import { type ImageSource, osBaseOf } from './images/images.ts'
 import { seedImage } from './images/seed.ts'
 import { Monitor } from './monitor.ts'
 import { syncForwards } from './network.ts'
-import { type Observed, observe, toStatus } from './observe.ts'
+import { type Observation, observe, toStatus } from './observe.ts'
 import { powerOff, powerOn, requestShutdown, reset } from './power.ts'
 import { openConsole } from './process/console.ts'
 import { readSerial } from './process/serial-log.ts'
@@ -66,20 +66,20 @@ export class QemuEngine implements Engine {
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
-    await this.#exclusively(spec, call, 'make', this.#observe, async (found) => {
+    await this.#withLock(spec, call, 'make', this.#observe, async (found) => {
       if (!found && !spec.isNew) throw osDiskLost(spec.id)
       if (!found || found.power === 'off') await this.#define(spec, found, call)
-      const defined = required(spec, await observe(this.#ctx, spec.id))
-      const isNewer = firewall.generation >= defined.record.firewallGeneration
-      const seen = isNewer ? await this.#applyRules(spec.id, defined, firewall) : defined
+      const defined = requireVm(spec, await observe(this.#ctx, spec.id))
+      const isNewest = firewall.generation >= defined.record.firewallGeneration
+      const seen = isNewest ? await this.#applyRules(spec.id, defined, firewall) : defined
       if (power === 'on' && seen.power !== 'crashed') await powerOn(this.#ctx, spec.id, seen, call.signal)
     })
     return this.inspectVm(spec, call.signal)
   }
 
   async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
-      const seen = required(vm, found)
+    await this.#withLock(vm, call, 'change', this.#observe, async (found) => {
+      const seen = requireVm(vm, found)
       switch (action) {
         case 'shutdown':
           return requestShutdown(this.#ctx, vm.id, seen)
@@ -93,7 +93,7 @@ export class QemuEngine implements Engine {
   }
 
   async removeVm(vm: VmRef, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'remove', this.#observe, async (seen) => {
+    await this.#withLock(vm, call, 'remove', this.#observe, async (seen) => {
       if (seen) await powerOff(this.#ctx, vm.id, seen)
       else await this.#ctx.forwarder.remove(vm.id)
       await rm(this.#ctx.records.folder(vm.id), { recursive: true, force: true, maxRetries: 5 })
@@ -116,7 +116,7 @@ export class QemuEngine implements Engine {
   async cordonHost(): Promise<void> {}
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
-    await this.#exclusively(this.#here(disk), call, 'make', this.#readDisk, async (known) => {
+    await this.#withLock(this.#here(disk), call, 'make', this.#readDisk, async (known) => {
       const { source } = disk
       if (source) await continueRestore(this.#ctx, { ...disk, source }, known, call.signal)
       else if (!known) await this.#ctx.disks.create(disk, call.signal)
@@ -124,7 +124,7 @@ export class QemuEngine implements Engine {
   }
 
   async growDisk(disk: DiskSpec, call: Call): Promise<void> {
-    await this.#exclusively(this.#here(disk), call, 'change', this.#readDisk, async (known) => {
+    await this.#withLock(this.#here(disk), call, 'change', this.#readDisk, async (known) => {
       if (!known) throw noSuchDisk(disk.id)
       if (disk.sizeGib <= known.sizeGib) return
       if (known.type === 'persistent-ssd') await this.#growImage(disk, call.signal)
@@ -133,7 +133,7 @@ export class QemuEngine implements Engine {
   }
 
   async removeDisk(disk: DiskRef, call: Call): Promise<void> {
-    await this.#exclusively(this.#here(disk), call, 'remove', this.#readDisk, async () => {
+    await this.#withLock(this.#here(disk), call, 'remove', this.#readDisk, async () => {
       const user = (await this.#usersOf(disk.id))[0]
       if (user) throw new EngineError('rejected', `disk ${disk.id} is attached to VM ${user.id}`)
       await discardAttempt(this.#ctx.disks.folder(disk.id))
@@ -151,8 +151,8 @@ export class QemuEngine implements Engine {
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
-      const { record, process } = required(vm, found)
+    await this.#withLock(vm, call, 'change', this.#observe, async (found) => {
+      const { record, process } = requireVm(vm, found)
       await this.#ctx.disks.require(disk.id)
       if (process) await plug(this.#ctx, vm.id, disk)
       const others = record.spec.disks.filter((attached) => attached.id !== disk.id)
@@ -161,8 +161,8 @@ export class QemuEngine implements Engine {
   }
 
   async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
-      const { record, process } = required(vm, found)
+    await this.#withLock(vm, call, 'change', this.#observe, async (found) => {
+      const { record, process } = requireVm(vm, found)
       const attached = record.spec.disks.find((candidate) => candidate.id === disk.id)
       if (!attached) return
       if (process) await unplug(this.#ctx, vm.id, attached)
@@ -172,13 +172,13 @@ export class QemuEngine implements Engine {
   }
 
   async capture(capture: CaptureSpec, call: Call): Promise<void> {
-    await this.#exclusively(this.#here(capture), call, 'make', this.#readCapture, (known) =>
+    await this.#withLock(this.#here(capture), call, 'make', this.#readCapture, (known) =>
       continueCapture(this.#ctx, capture, known, call.signal),
     )
   }
 
   async removeCapture(capture: CaptureRef, call: Call): Promise<void> {
-    await this.#exclusively(this.#here(capture), call, 'remove', this.#readCapture, async (known) => {
+    await this.#withLock(this.#here(capture), call, 'remove', this.#readCapture, async (known) => {
       await removeCopy(this.#ctx, capture.id, known)
       await this.#ctx.fences.markRemoved(capture.id, call.generation)
     })
@@ -192,8 +192,8 @@ export class QemuEngine implements Engine {
   }
 
   async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
-      const { record: before, run, process } = required(vm, found)
+    await this.#withLock(vm, call, 'change', this.#observe, async (found) => {
+      const { record: before, run, process } = requireVm(vm, found)
       const network = { ...before.spec.network, publicAddress }
       const record = { ...before, spec: { ...before.spec, network } }
       await this.#ctx.records.write(vm.id, record)
@@ -204,7 +204,7 @@ export class QemuEngine implements Engine {
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     this.#requireHost(vm.host)
     await this.#ctx.locks.with(vm.id, call.signal, async () => {
-      const seen = required(vm, await observe(this.#ctx, vm.id))
+      const seen = requireVm(vm, await observe(this.#ctx, vm.id))
       await this.#applyRules(vm.id, seen, { rules, generation: call.generation })
     })
   }
@@ -222,7 +222,7 @@ export class QemuEngine implements Engine {
 
   async openConsole(vm: VmRef): Promise<EngineConsole> {
     this.#requireHost(vm.host)
-    const { process } = required(vm, await observe(this.#ctx, vm.id))
+    const { process } = requireVm(vm, await observe(this.#ctx, vm.id))
     if (!process) throw new EngineError('rejected', 'The VM is off: it has no console.')
     return openConsole(this.#ctx.records.folder(vm.id))
   }
@@ -232,14 +232,14 @@ export class QemuEngine implements Engine {
     return () => this.#watchers.delete(onChange)
   }
 
-  /** The VMs and their forwarder keep running. */
+  /** Releases the engine's timers and connections. The VMs and their forwarder keep running. */
   async close(): Promise<void> {
     await this.#monitor.close()
     await this.#ctx.forwarder.close()
   }
 
   /** Writes the definition for the next start, and creates the OS disk of a new VM. */
-  async #define(spec: VmSpec, found: Observed | null, call: Call): Promise<void> {
+  async #define(spec: VmSpec, found: Observation | null, call: Call): Promise<void> {
     for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
     const { egress } = this.#ctx.options
     if (!found) await this.#prepareFolder(spec, call)
@@ -271,7 +271,7 @@ export class QemuEngine implements Engine {
   }
 
   /** Applies the firewall rules and returns the updated VM. */
-  async #applyRules(id: string, seen: Observed, firewall: WantedState['firewall']): Promise<Observed> {
+  async #applyRules(id: string, seen: Observation, firewall: WantedState['firewall']): Promise<Observation> {
     await this.#ctx.fences.advanceFirewall(id, firewall.generation)
     const record = { ...seen.record, rules: firewall.rules, firewallGeneration: firewall.generation }
     await this.#ctx.records.write(id, record)
@@ -281,7 +281,7 @@ export class QemuEngine implements Engine {
   }
 
   /** Calls `work` with the lock of a VM, disk or copy held. Throws if the call is stale. */
-  async #exclusively<T>(
+  async #withLock<T>(
     { id, host }: VmRef,
     { generation, signal }: Call,
     purpose: 'make' | 'change' | 'remove',
@@ -302,7 +302,7 @@ export class QemuEngine implements Engine {
   async #growImage(disk: DiskSpec, signal: AbortSignal): Promise<void> {
     const users = await this.#usersOf(disk.id)
     const user = users.find((candidate) => candidate.isRunning)
-    if (user) await resizeInGuest(this.#ctx, user.id, disk.id, disk.sizeGib * 1024 ** 3)
+    if (user) await resizeInQemu(this.#ctx, user.id, disk.id, disk.sizeGib * 1024 ** 3)
     else await growImage(this.#ctx.disks.imageFile(disk.id), disk.sizeGib, signal)
   }
 
@@ -316,7 +316,7 @@ export class QemuEngine implements Engine {
     return users
   }
 
-  /** A disk that was never attached has no host, so this one is used. */
+  /** A disk that was never attached has no host, so this host is used. */
   #here({ id, host }: DiskRef): VmRef {
     return { id, host: host || this.#ctx.hostName }
   }
@@ -326,7 +326,7 @@ export class QemuEngine implements Engine {
   }
 }
 
-function required(vm: VmRef, seen: Observed | null): Observed {
+function requireVm(vm: VmRef, seen: Observation | null): Observation {
   if (!seen) throw noSuchVm(vm.id)
   return seen
 }

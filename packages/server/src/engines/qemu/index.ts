@@ -25,7 +25,7 @@ export { buildGpuImage, type GpuImage } from './gpu-image/index.ts'
 export { importImage } from './images/images.ts'
 export { buildMiniGuest, ensureMiniGuest, miniGuestBytes } from './mini-guest/index.ts'
 
-/** If this machine cannot run VMs, the error says what to install. */
+/** Throws if this machine cannot run VMs; the error says what to install. */
 export async function createQemuEngine(
   given: QemuEngineOptions,
 ): Promise<Engine & { close(): Promise<void> }> {

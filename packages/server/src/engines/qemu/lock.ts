@@ -17,10 +17,10 @@ export class Locks {
   }
 
   with<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    return this.#here.do(name, () => this.#exclusively(name, signal, work))
+    return this.#here.do(name, () => this.#lockAndRun(name, signal, work))
   }
 
-  /** Does the work only if the lock is free. Returns whether it was. */
+  /** Does the work only if the lock is free. Returns whether the lock was free. */
   async tryWith(name: string, work: () => Promise<void>): Promise<boolean> {
     const server = await tryListen(this.#address(name))
     if (!server) return false
@@ -36,7 +36,7 @@ export class Locks {
     return `\0slipway-${this.#prefix}-${name}`
   }
 
-  async #exclusively<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async #lockAndRun<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const address = this.#address(name)
     let server = await tryListen(address)
     while (!server) {

@@ -9,21 +9,21 @@ import { bootOf, type ImageSource } from './images/images.ts'
 import { seedImage } from './images/seed.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
-import { type Observed, observe } from './observe.ts'
+import { type Observation, observe } from './observe.ts'
 import { finishStart, powerOff, pressPowerButton } from './power.ts'
 import { limitSerial, readSerial } from './process/serial-log.ts'
 import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
 /**
- * Before the guest's network is up, a connection hangs and only a new one succeeds, so early attempts are
- * short.
+ * A connection that is opened before the guest's network is up hangs, even when the network comes up. So
+ * early attempts are short.
  */
 const minProbeMs = 400
 const probeShareOfWait = 1 / 10
 /**
- * Later, the guest's SSH server may be slow on a busy machine, and abandoned connections would slow it down
- * further.
+ * When the guest's SSH server is up, attempts are long: on a busy machine, the server may be slow, and
+ * abandoned connections would slow it down further.
  */
 const patientProbeMs = 6_000
 const buttonRepeatMs = 5_000
@@ -73,7 +73,7 @@ export class Monitor {
       .finally(() => this.#bootsWatched.delete(id))
   }
 
-  /** Grows with the number of guests that are booting, because each of them then takes longer. */
+  /** The interval grows with the number of guests that are booting, because each boot then takes longer. */
   pollIntervalMs(): number {
     return pollMs * Math.max(1, this.#bootsWatched.size)
   }
@@ -86,15 +86,15 @@ export class Monitor {
       if (!run || (await records.isMarked(id, 'answered', run))) return
       const spec = (await records.read(id))?.spec
       const announcement = await this.#announcement(id, run, spec)
-      const isPatient = announcement === 'made' || patientBootId === run.bootId
+      const isPatient = announcement === 'printed' || patientBootId === run.bootId
       const hostKey = spec?.sshHostKey?.publicKey ?? ''
-      const result = announcement === 'awaited' ? 'silent' : await this.#probeSsh(id, run, isPatient, hostKey)
+      const result = announcement === 'missing' ? 'silent' : await this.#probeSsh(id, run, isPatient, hostKey)
       if (result === 'greeted') {
         await records.mark(id, 'answered', run)
         this.#report(id, 'running')
         return
       }
-      // The guest may not have installed its own key yet.
+      // This is not an error yet, because the guest may not have installed its own key.
       if (result === 'stranger') await records.mark(id, 'stranger', run)
       if (result === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
@@ -108,15 +108,18 @@ export class Monitor {
     return this.#ctx.forwarder.probeSsh(id, isPatient ? patientProbeMs : eagerMs, hostKey)
   }
 
-  /** The mini guest prints a line on its console when it is up; other images do not. */
+  /**
+   * Returns whether the guest has announced on its console that it is up. The mini guest prints such a line;
+   * other images do not.
+   */
   async #announcement(
     id: string,
     run: Run,
     spec: VmSpec | undefined,
-  ): Promise<'awaited' | 'made' | 'unknown'> {
-    if (!spec || !bootOf(spec.image.source as ImageSource)) return 'unknown'
+  ): Promise<'missing' | 'printed' | 'not expected'> {
+    if (!spec || !bootOf(spec.image.source as ImageSource)) return 'not expected'
     const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
-    return content.includes(miniGuestUp) ? 'made' : 'awaited'
+    return content.includes(miniGuestUp) ? 'printed' : 'missing'
   }
 
   async #checkAll(): Promise<void> {
@@ -150,7 +153,7 @@ export class Monitor {
 
   /** Adds a VM to a forwarder that was restarted. */
   async #restoreForwards(id: string): Promise<void> {
-    await this.#locked(id, async (seen) => {
+    await this.#withLock(id, async (seen) => {
       if (!seen.run || !seen.process) return
       if (!seen.run.process) await finishStart(this.#ctx, id)
       await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
@@ -163,7 +166,7 @@ export class Monitor {
    */
   async #forgetHostKey(id: string): Promise<void> {
     const { records, options } = this.#ctx
-    await this.#locked(id, async ({ record }) => {
+    await this.#withLock(id, async ({ record }) => {
       const { sshHostKey } = record.spec
       const spec = { ...record.spec, sshHostKey: sshHostKey && { ...sshHostKey, privateKey: '' } }
       await writeAtomically(records.seed(id), seedImage(spec, options.egress))
@@ -172,14 +175,14 @@ export class Monitor {
   }
 
   /** Presses the power button again every few seconds, and powers the VM off after the time limit. */
-  async #enforceShutdown(id: string, seen: Observed): Promise<void> {
+  async #enforceShutdown(id: string, seen: Observation): Promise<void> {
     const requestedAtMs = await this.#ctx.records.markedAtMs(id, 'stop', seen.run!)
     if (requestedAtMs === null) return
     const isOverdue = Date.now() - requestedAtMs > this.#ctx.options.shutdownLimitMs
     const pressedAtMs = this.#buttonPressedAtMs.get(id) ?? requestedAtMs
     if (!isOverdue && Date.now() - pressedAtMs < buttonRepeatMs) return
     this.#buttonPressedAtMs.set(id, Date.now())
-    await this.#locked(id, async (now) => {
+    await this.#withLock(id, async (now) => {
       if (now.power !== 'stopping') return
       if (isOverdue) await powerOff(this.#ctx, id, now)
       else await pressPowerButton(this.#ctx, id)
@@ -191,7 +194,7 @@ export class Monitor {
     if (this.#thawing.has(id)) return
     this.#thawing.add(id)
     const thaw = async () => {
-      if (await isThawOverdue(this.#ctx, id)) await this.#locked(id, () => thawIfOverdue(this.#ctx, id))
+      if (await isThawOverdue(this.#ctx, id)) await this.#withLock(id, () => thawIfOverdue(this.#ctx, id))
     }
     void thaw()
       .catch((error) => {
@@ -203,7 +206,7 @@ export class Monitor {
 
   /** Closes the public ports of a VM that has stopped, and deletes the run record unless the VM crashed. */
   async #cleanUp(id: string): Promise<void> {
-    await this.#locked(id, async (now) => {
+    await this.#withLock(id, async (now) => {
       if (now.process || now.power === 'booting') return
       await this.#ctx.forwarder.remove(id)
       if (now.power === 'off') await this.#ctx.records.clearRun(id)
@@ -211,7 +214,7 @@ export class Monitor {
     })
   }
 
-  async #locked(id: string, work: (seen: Observed) => Promise<void>): Promise<void> {
+  async #withLock(id: string, work: (seen: Observation) => Promise<void>): Promise<void> {
     await this.#ctx.locks.with(id, this.#stop.signal, async () => {
       const seen = await observe(this.#ctx, id)
       if (seen) await work(seen)

@@ -10,7 +10,7 @@ import type { Run, VmRecord } from './vm-records.ts'
 /** A QEMU process that was just spawned has no pid file yet, and the server that spawned it may have died. */
 const spawnGraceMs = 10_000
 
-export interface Observed {
+export interface Observation {
   record: VmRecord
   run: Run | null
   /** The running QEMU process. */
@@ -23,7 +23,7 @@ export interface Observed {
  * Reads the VM's state from its files and the process list, so that every server process sees the same state.
  * Returns null if there is no such VM.
  */
-export async function observe(ctx: QemuContext, id: string): Promise<Observed | null> {
+export async function observe(ctx: QemuContext, id: string): Promise<Observation | null> {
   const record = await ctx.records.read(id)
   if (!record) return null
   const run = await ctx.records.readRun(id)
@@ -36,7 +36,8 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
     if (isRecent && (await exitCode(ctx.records.folder(id))) === null)
       return { record, run, process: null, power: 'booting', detail: '' }
     const end = await describeEnd(ctx, id, run)
-    // Another process has deleted the run, including its exit code, in the meantime.
+    // The exit code is missing only because another process has deleted the run in the meantime, so observe
+    // again.
     if (end.power === 'crashed' && (await ctx.records.readRun(id))?.runId !== run.runId)
       return observe(ctx, id)
     return { record, run, process: null, ...end }
@@ -64,7 +65,10 @@ async function livingProcess(ctx: QemuContext, id: string, run: Run): Promise<Pr
   return identify(ctx.records.folder(id), run.label)
 }
 
-/** QEMU exits with 0 if the guest powered itself off, or if the engine ended it. */
+/**
+ * Returns `off` if the guest powered itself off or the engine ended QEMU, otherwise `crashed`. When a guest
+ * powers itself off, QEMU exits with code 0.
+ */
 async function describeEnd(
   ctx: QemuContext,
   id: string,
@@ -79,7 +83,7 @@ async function describeEnd(
   return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }
 }
 
-export function toStatus(id: string, generation: number, observed: Observed): VmStatus {
+export function toStatus(id: string, generation: number, observed: Observation): VmStatus {
   const { power, detail, run, record } = observed
   const { publicAddress } = record.spec.network
   const isReachable = run !== null && run.sshPort !== 0 && publicAddress !== '' && power !== 'off'

@@ -42,7 +42,10 @@ export class StatePaths {
   }
 }
 
-/** The sockets on which QEMU listens. Once it is listening, only the server can write to their folder. */
+/**
+ * Returns the path of a socket on which QEMU listens. Once QEMU is listening, only the server can write to
+ * the sockets' folder.
+ */
 export function vmSocket(vmDir: string, name: 'qmp' | 'serial' | 'access' | 'segment' | 'agent'): string {
   return join(vmDir, 'sockets', `${name}.sock`)
 }

@@ -9,7 +9,7 @@ import { createImage } from './disks/disk-files.ts'
 import { isMissing } from './files.ts'
 import { bootOf, type ImageSource, openImage, osBaseOf } from './images/images.ts'
 import { syncForwards } from './network.ts'
-import { type Observed, observe } from './observe.ts'
+import { type Observation, observe } from './observe.ts'
 import { vmSocket } from './paths.ts'
 import { type Machine, machineArguments } from './process/machine.ts'
 import { awaitExitCode, endProcess, type ProcessIdentity, startQemu } from './process/process.ts'
@@ -18,7 +18,10 @@ import { serialEnd } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 const minMemoryMib = 256
-/** Memory for QEMU itself, its disk caches and the virtiofsd processes of shared volumes. */
+/**
+ * Memory in addition to the guest's: for QEMU itself, its disk caches and the virtiofsd processes of shared
+ * volumes.
+ */
 const overheadMemoryMib = 768
 /** Processes and threads in addition to one per core; disks use up to 64 of them. */
 const overheadProcesses = 512
@@ -28,7 +31,7 @@ const overheadProcesses = 512
 export async function powerOn(
   ctx: QemuContext,
   id: string,
-  seen: Observed,
+  seen: Observation,
   signal: AbortSignal,
 ): Promise<void> {
   const current = seen.run && !seen.process ? await awaitSpawn(ctx, id, seen) : seen
@@ -42,14 +45,15 @@ export async function powerOn(
   await start(ctx, id, current.record, signal)
 }
 
-/** Uses the ACPI power button or, if the kernel has no ACPI, the power key of the keyboard. */
-export async function requestShutdown(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
+/** Marks the run as stopping, and asks the guest to shut down. */
+export async function requestShutdown(ctx: QemuContext, id: string, seen: Observation): Promise<void> {
   if (!seen.run) return
   if (!seen.process) return powerOff(ctx, id, seen)
   await ctx.records.mark(id, 'stop', seen.run)
   await pressPowerButton(ctx, id)
 }
 
+/** Some architectures have no ACPI without firmware. On these, the power key of the keyboard is pressed too. */
 export async function pressPowerButton(ctx: QemuContext, id: string): Promise<void> {
   await withQmp(vmSocket(ctx.records.folder(id), 'qmp'), ctx.options.qmpTimeoutMs, async (qmp) => {
     await qmp.execute('system_powerdown')
@@ -58,7 +62,7 @@ export async function pressPowerButton(ctx: QemuContext, id: string): Promise<vo
   })
 }
 
-export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
+export async function powerOff(ctx: QemuContext, id: string, seen: Observation): Promise<void> {
   if (!seen.run) return
   const current = seen.process ? seen : await awaitSpawn(ctx, id, seen)
   if (current.process) {
@@ -74,7 +78,7 @@ export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Pr
 export async function reset(
   ctx: QemuContext,
   id: string,
-  seen: Observed,
+  seen: Observation,
   generation: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -95,8 +99,11 @@ export async function reset(
   await ctx.records.writeRun(id, { ...seen.run, process: seen.process, ...boot })
 }
 
-/** Waits for a QEMU process whose server died while starting it. */
-async function awaitSpawn(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
+/**
+ * If the run has no process yet, waits until QEMU appears or the start counts as failed. The server that
+ * started QEMU may have died.
+ */
+async function awaitSpawn(ctx: QemuContext, id: string, seen: Observation): Promise<Observation> {
   let now = seen
   while (now.run && !now.process && now.power === 'booting') {
     await sleep(100)
@@ -140,7 +147,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   }
 }
 
-/** The files in the VM's folder that QEMU writes, except data disks. */
+/** The files in the VM's folder that QEMU's user must be able to open, except data disks and the serial log. */
 function ownFiles({ hasScratch, boot }: Machine): string[] {
   const variables = boot.kind === 'disk' && boot.firmware ? [boot.firmware.variables] : []
   return ['os.qcow2', 'seed.iso', ...(hasScratch ? ['scratch.qcow2'] : []), ...variables]

@@ -20,7 +20,7 @@ export interface Run {
   /** Changes with each reset, so that a response from before the reset does not count. */
   bootId: string
   bootStartedAtMs: number
-  /** Where this boot's output begins in the serial log. */
+  /** The offset at which this boot's output begins in the serial log. */
   bootSerialOffset: number
   /** The generation of the last reset. A call with the same generation is a retry, not a second reset. */
   resetGeneration: number | null
@@ -62,7 +62,8 @@ export class VmRecords {
   }
 
   /**
-   * The base of the OS disk of a VM from a custom image. It is a hard link, because the image may be removed.
+   * The base of the OS disk, for a VM that was created from a custom image. It is a hard link, because the
+   * image may be removed.
    */
   osBase(id: string): string {
     return join(this.folder(id), 'base.qcow2')
@@ -72,7 +73,7 @@ export class VmRecords {
    * Contains the time until which the guest's file systems may be frozen. A process that finds the file after
    * that time thaws them.
    */
-  frozen(id: string): string {
+  frozenFile(id: string): string {
     return join(this.folder(id), 'frozen')
   }
 
@@ -101,7 +102,7 @@ export class VmRecords {
     return writeJson(join(this.folder(id), 'run.json'), run)
   }
 
-  /** After this, the VM counts as off. */
+  /** Deletes the files of the run. The VM then counts as off. */
   async clearRun(id: string): Promise<void> {
     const folder = this.folder(id)
     await stopVolumeServers(folder)

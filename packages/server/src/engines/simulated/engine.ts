@@ -59,7 +59,7 @@ export interface SimulatedOptions {
 }
 
 /**
- * Simulated VMs, which exist only as rows. They boot, log, stop and crash by the service's clock, remember
+ * An engine whose VMs exist only as rows. They boot, log, stop and crash by the service's clock, remember
  * generations as a real engine must, and fail on demand. All state is in the database, so it survives
  * restarts and all processes share it.
  */
@@ -128,7 +128,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
-    const made = await this.#do('ensureVm', spec.id, async () => {
+    const written = await this.#do('ensureVm', spec.id, async () => {
       const { location } = this.#options
       const { id, host, isNew } = spec
       if (isNew && typeof spec.image.source.capture === 'string')
@@ -145,14 +145,14 @@ export class SimulatedEngine implements Engine {
       if (vm.ready_in_ms && vm.ready_in_ms > 0) this.#notifyIn(id, vm.ready_in_ms)
       return status(vm)
     })
-    if (made) return made
+    if (written) return written
     const before = await this.#find(spec.id)
     return before ? status(before) : null
   }
 
   /**
-   * If the generation is current, the requested host is unavailable. It may differ from the VM's current
-   * host.
+   * Returns why the VM was not written. If the generation is not stale, the reason is that the host of the
+   * spec is lost; the VM itself may be on another host.
    */
   async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
@@ -409,10 +409,10 @@ export class SimulatedEngine implements Engine {
   async #do<T>(method: string, id: string, act: () => Promise<T>): Promise<T | undefined> {
     const fault = await this.#applyFault(method, id)
     if (fault === 'forget') return undefined
-    const done = await act()
+    const result = await act()
     if (fault === 'lie')
       throw new EngineError('unavailable', `simulated: ${method} succeeded but reports an error`)
-    return done
+    return result
   }
 
   async #applyFault(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
@@ -448,8 +448,8 @@ async function requireCurrent(id: string, written: Promise<unknown>): Promise<vo
 }
 
 /**
- * Writes the calls of a batch together, and returns the row of each. A second call for the same VM is retried
- * outside the batch.
+ * Writes the calls of a batch in one statement, and returns a row for each call. A second call for the same
+ * VM is retried on its own.
  */
 const oncePerVm = <Vm extends SimulatedPlacement, Row extends { id: string }>(
   write: (vms: Vm[]) => Promise<Row[]>,

@@ -13,15 +13,16 @@ const idleWatts = 35
 const hourS = 3_600
 
 /**
- * The current load of a simulated VM. It rises and falls once an hour, unless a lever of `--dev` set another
- * load.
+ * Returns a sample of a simulated VM. The load rises and falls once an hour, unless a `--dev` lever has set
+ * another load.
  */
 export function simulatedSample(vm: RunningVm): VmSample {
   const phase = Number.parseInt(vm.id.slice(-4), 16) / 0xffff
   const wave = Math.sin((vm.now_s / hourS + phase) * 2 * Math.PI)
-  const set = vm.metrics
-  const utilization = set && 'gpu_utilization' in set ? set.gpu_utilization : round(70 + 25 * wave)
-  const isSilent = set !== null && 'silent' in set
+  const { metrics } = vm
+  const utilization =
+    metrics && 'gpu_utilization' in metrics ? metrics.gpu_utilization : round(70 + 25 * wave)
+  const isSilent = metrics !== null && 'silent' in metrics
   return {
     vmId: vm.id,
     host: {
@@ -32,7 +33,7 @@ export function simulatedSample(vm: RunningVm): VmSample {
       slipway_vm_network_receive_bytes_total: Math.round(vm.up_s * 5_000_000),
       slipway_vm_network_transmit_bytes_total: Math.round(vm.up_s * 1_000_000),
     },
-    guest: isSilent ? null : guestReport(vm, utilization, set?.ssh_sessions ?? 0),
+    guest: isSilent ? null : guestReport(vm, utilization, metrics?.ssh_sessions ?? 0),
   }
 }
 

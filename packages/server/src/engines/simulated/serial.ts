@@ -45,8 +45,8 @@ export const crashLines = lines([
 ])
 
 /**
- * A console that echoes what is typed, and repeats each line. Nothing is executed, because there is no
- * machine.
+ * A console that echoes each character, and prints each line again after Enter. Nothing is executed, because
+ * there is no machine.
  */
 export function echoShell(name: string, print: (text: string) => Promise<void>): EngineConsole {
   const decoder = new TextDecoder()

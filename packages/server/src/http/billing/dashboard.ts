@@ -67,7 +67,7 @@ async function readInvoices({ database }: Pick<Services, 'database'>, organizati
   return [...(open ? [open] : []), ...issued].map(invoiceView)
 }
 
-/** Returns null if the organization has no such invoice, and for a link that shows one project. */
+/** Returns null if the organization has no such invoice, or if the link shows only one project. */
 export async function readBillingInvoice(
   { database }: Services,
   { organizationId, projectId }: BillingSession,

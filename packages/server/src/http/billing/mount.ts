@@ -97,7 +97,7 @@ function mountChanges(scope: FastifyInstance, services: Services): void {
   })
 
   post('provider', async ({ organizationId, projectId }, request) => {
-    // The provider must not see the token, so it sends the browser back to a page without one.
+    // The provider must not see the token, so it sends the browser back to a page without a token in its URL.
     const returnUrl = `${services.publicUrl()}${returnedPath}`
     if (projectId) await requireNoActiveMethod(database, organizationId)
     const link = projectId ? setUpLink : providerLink
@@ -117,7 +117,7 @@ const requesterOf = ({ organizationId, actor }: BillingSession, request: Fastify
   clientAddress: request.ip,
 })
 
-/** Browsers send the site or at least the origin of a request. Programs other than browsers send neither. */
+/** Browsers send `Sec-Fetch-Site`, or at least `Origin`. Other programs send neither. */
 function isFromOwnPage(request: FastifyRequest, services: Services): boolean {
   const { origin, 'sec-fetch-site': site } = request.headers
   return site === undefined ? origin === undefined || isOwnOrigin(request, services) : site === 'same-origin'
@@ -134,7 +134,7 @@ const withSession =
     if (!session)
       throw new Failure(
         'not_found',
-        'This billing link is no longer valid. Open billing again to get a new link.',
+        'This billing link is no longer valid. Open the billing dashboard again to get a new link.',
       )
     return handle(session, request)
   }

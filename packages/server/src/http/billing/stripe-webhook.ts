@@ -65,7 +65,7 @@ async function handle(services: Services, event: Stripe.Event): Promise<void> {
   await syncCustomer(services, customerId)
 }
 
-/** A detached payment method has no customer; the event has the previous one. */
+/** A detached payment method has no customer; the event contains the previous customer. */
 function customerOf({ data }: Stripe.Event): string | null {
   const object = data.object as { object?: string; id?: string; customer?: string | { id: string } | null }
   if (object.object === 'customer') return object.id ?? null

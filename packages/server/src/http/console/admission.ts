@@ -17,10 +17,13 @@ import type { HttpServices } from '../context.ts'
 import { leaseS } from './session.ts'
 
 export const takenBy = (holder: string) =>
-  new Failure('conflict', `${holder} is writing to this console. Use force to take over, or mode read.`)
+  new Failure(
+    'conflict',
+    `${holder} is writing to this console. Use force to take over the console, or use mode read.`,
+  )
 
-/** A session that may begin. */
-export interface Admitted {
+/** A console session whose ticket was accepted. */
+export interface AdmittedSession {
   ticket: ConsoleTicket
   vm: VmRow
   console: GuestConsole | null
@@ -30,7 +33,7 @@ export interface Admitted {
 }
 
 /** Redeems the ticket, checks its credential again, and takes the console if the session wants to write. */
-export async function admit(services: HttpServices, request: FastifyRequest): Promise<Admitted> {
+export async function admit(services: HttpServices, request: FastifyRequest): Promise<AdmittedSession> {
   const { database } = services
   const { ticket: secret } = request.params as { ticket: string }
   const ticket = requireFound('console ticket', await redeemTicket(database, hashSecret(secret)))
@@ -83,7 +86,10 @@ export async function grantOf(
 }
 
 /** Called if the client disconnected before its console was open. */
-export async function abandon({ database }: HttpServices, { ticket, console }: Admitted): Promise<void> {
+export async function abandon(
+  { database }: HttpServices,
+  { ticket, console }: AdmittedSession,
+): Promise<void> {
   console?.close()
   if (console) await leaveConsole(database, ticket.vm_id, ticket.session_id).catch(() => {})
 }

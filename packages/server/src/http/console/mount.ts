@@ -9,7 +9,7 @@ import { emit } from '../../store/events/events.ts'
 import type { HttpServices } from '../context.ts'
 import { isOwnOrigin } from '../host-names.ts'
 import type { RateLimiter } from '../limits/rate-limit.ts'
-import { type Admitted, abandon, admit, grantOf } from './admission.ts'
+import { type AdmittedSession, abandon, admit, grantOf } from './admission.ts'
 import { ConsoleSession } from './session.ts'
 
 export const consolePath = '/v0.1/console'
@@ -97,11 +97,11 @@ function routeUpgrades(app: FastifyInstance): WeakMap<IncomingMessage, Upgrade> 
   return upgrades
 }
 
-/** Begins the session of an open WebSocket. The session leaves the set when it ends. */
+/** Begins the session of an open WebSocket. When the session ends, it is removed from `open`. */
 function begin(
   services: HttpServices,
   request: FastifyRequest,
-  admitted: Admitted,
+  admitted: AdmittedSession,
   client: WebSocket,
   open: Set<OpenConsole>,
 ): OpenConsole {
@@ -166,7 +166,7 @@ type ConsoleEvent = 'vm.console_opened' | 'vm.console_closed'
 function announce(
   { database, log }: HttpServices,
   request: FastifyRequest,
-  { ticket, vm, caller, organizationId }: Admitted,
+  { ticket, vm, caller, organizationId }: AdmittedSession,
   type: ConsoleEvent,
   more: object,
 ): void {

@@ -32,8 +32,9 @@ export interface ConsoleOptions {
 }
 
 /**
- * One open console. Its output comes from the serial log, so that a session can neither miss what another one has read nor
- * delay the guest; only a session that writes is connected to the guest.
+ * One open console. Sessions read their output from the serial log, so they cannot miss output that another session has read,
+ * or delay the guest. Only a session that writes is connected to the guest. If its engine sends output through this
+ * connection, the session shows that output instead of the log.
  */
 export class ConsoleSession {
   readonly #options: ConsoleOptions
@@ -111,7 +112,7 @@ export class ConsoleSession {
     if (!guest || !isBinary) return this.#close(1008, 'Input must be binary, and requires mode write.')
     this.#activeAtMs = this.#inputAtMs = performance.now()
     this.#bytes.input += data.length
-    // Write in order, and read no more input until the guest has received this. Otherwise, a guest that does
+    // Write in order, and read no more input until the guest has received this input. Otherwise, a guest that does
     // not read its console could fill the memory of this process.
     this.#socket.pause()
     this.#written = this.#written.then(() => guest.write(data)).catch(() => this.close('off'))

@@ -32,12 +32,12 @@ export function mountDocs(
 }
 
 function document(type: string, make: () => string) {
-  const made = onFirstUse(() => {
+  const read = onFirstUse(() => {
     const text = make()
     return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` }
   })
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    const { text, etag } = made()
+    const { text, etag } = read()
     reply.header('ETag', etag).header('Cache-Control', 'no-cache')
     if (type.startsWith('text/html')) reply.header('Content-Security-Policy', docsSecurityPolicy)
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()

@@ -161,15 +161,15 @@ ${body ? `<h4>Request body</h4>${bodyFields(body.schema, schemas)}` : ''}
 ${errorTable(endpoint, document)}
 </div><div class="samples">
 ${sample('Request', curl(endpoint, document.servers[0]?.url ?? ''))}
-${responses.map(([type, { example }]) => (example === undefined ? '' : sample(`Response · ${type}`, shown(example)))).join('')}
+${responses.map(([type, { example }]) => (example === undefined ? '' : sample(`Response · ${type}`, exampleText(example)))).join('')}
 </div></div>
 </section>`
 }
 
-/** Returns the attributes that the script reads. */
+/** Returns the `data-` attributes that the page's script (`try.ts`) reads. */
 function tryData(endpoint: Endpoint, document: OpenApi): string {
   const query = (endpoint.parameters ?? [])
-    .map((entry) => resolved(entry, document.components.parameters))
+    .map((entry) => resolve(entry, document.components.parameters))
     .filter((parameter) => parameter.in === 'query')
   const body = endpoint.requestBody?.content['application/json']?.example
   const data = {
@@ -185,18 +185,19 @@ function tryData(endpoint: Endpoint, document: OpenApi): string {
 }
 
 const mediaOf = (endpoint: Endpoint) => endpoint.responses['200']?.content ?? {}
-const shown = (example: unknown) => (typeof example === 'string' ? example : JSON.stringify(example, null, 2))
+const exampleText = (example: unknown) =>
+  typeof example === 'string' ? example : JSON.stringify(example, null, 2)
 const sample = (title: string, text: string) =>
   `<figure><figcaption>${title}</figcaption><pre tabindex="0"><code>${escapeHtml(text.trimEnd())}</code></pre></figure>`
 
-const resolved = <T extends { $ref?: string }>(entry: T, from: Record<string, T>): T =>
+const resolve = <T extends { $ref?: string }>(entry: T, from: Record<string, T>): T =>
   entry.$ref ? (from[entry.$ref.slice(entry.$ref.lastIndexOf('/') + 1)] as T) : entry
 
 const parameterKinds = { path: 'Path', query: 'Query', header: 'Headers' }
 
 function parameterTable(endpoint: Endpoint, document: OpenApi): string {
   const parameters = (endpoint.parameters ?? []).map((entry) =>
-    resolved(entry, document.components.parameters),
+    resolve(entry, document.components.parameters),
   )
   return Object.entries(parameterKinds)
     .map(([kind, title]) => {
@@ -217,7 +218,7 @@ function errorTable(endpoint: Endpoint, document: OpenApi): string {
   const rows = Object.entries(endpoint.responses)
     .filter(([status]) => status !== '200')
     .map(([status, response]) => {
-      const { description } = resolved(response, document.components.responses)
+      const { description } = resolve(response, document.components.responses)
       return `<tr><th scope="row">${status}</th><td>${inline(description)}</td></tr>`
     })
   return `<details class="errors"><summary>Errors</summary><table><tbody>${rows.join('')}</tbody></table></details>`

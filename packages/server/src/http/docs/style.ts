@@ -1,4 +1,4 @@
-/** The style sheet of the reference, with both themes from the same tokens and one column on narrow screens. */
+/** The style sheet of the API reference. The light and dark themes use the same variables; narrow screens get one column. */
 export const docsStyle = `
 :root {
   --ground: oklch(0.99 0.003 240); --raised: oklch(0.965 0.005 240); --line: oklch(0.9 0.008 240);

@@ -6,14 +6,14 @@ const maxWaiting = 1_000
 /** The reads of one owner. */
 interface Reads {
   running: number
-  /** In the order of arrival. */
+  /** Functions that start the waiting reads, in the order of arrival. */
   waiting: (() => void)[]
 }
 
 /**
  * Runs reads that must not be rate limited, because clients drop a resource from their state after any read
- * error. Each owner has a queue, so that its reads do not slow down other owners; the connections of a client
- * limit how many of its reads wait.
+ * error. Each owner has its own queue, so that one owner's reads do not slow down other owners. A client can
+ * have only as many waiting reads as it has connections.
  */
 export class ReadQueue {
   readonly #owners = new Map<string, Reads>()

@@ -33,7 +33,7 @@ interface OwnApiRequest<Id extends RouteId> {
   params?: Partial<RouteParams<Id>> & Record<string, string>
   query?: Record<string, string | undefined>
   body?: object
-  /** Distinguishes the requests that one signed request becomes. */
+  /** Part of the Idempotency-Key. It must differ if one signed request makes several requests. */
   part?: string
 }
 
@@ -52,7 +52,7 @@ export class FamilyCall {
   readonly params: Record<string, string>
   readonly query: Record<string, string>
   readonly body: Members
-  /** True if an identical earlier request already made one of these requests. */
+  /** True if an identical earlier request already made one of the requests to Slipway's own API. */
   isRepeated = false
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
@@ -145,7 +145,7 @@ export class FamilyCall {
   }
 
   /** Makes an immediate change, and stores it as an operation that succeeded. */
-  done(subject: OperationSubject, change: () => Promise<unknown>): Promise<{ operation: FamilyOperation }> {
+  change(subject: OperationSubject, change: () => Promise<unknown>): Promise<{ operation: FamilyOperation }> {
     return this.operation(subject, async () => this.keep(subject, 'SUCCEEDED', await change()))
   }
 

@@ -57,7 +57,7 @@ function decodedPath(path: string): string | undefined {
 }
 
 /**
- * Some clients escape names and values and others do not. The form without escapes is accepted only if it cannot be read as
+ * Some clients escape names and values, others do not. The form without escapes is accepted only if it cannot be read as
  * another query.
  */
 function canonicalQueries(query: string): string[] {

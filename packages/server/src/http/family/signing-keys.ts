@@ -26,7 +26,10 @@ interface OpenedKey {
   secret: string
 }
 
-/** Verifies signatures. A verified request has the access key's caller, with all its limits. */
+/**
+ * Verifies signatures. A verified request is made by the caller of the access key, and counts against that caller's
+ * limits.
+ */
 export class SigningKeys {
   readonly #services: HttpServices
   readonly #limiter: RateLimiter
@@ -64,19 +67,19 @@ export class SigningKeys {
   async #verify(request: FastifyRequest, reply: FastifyReply): Promise<Signer> {
     const signed = readSigned(request.headers)
     if (!signed)
-      throw refused(
+      throw unauthenticated(
         'Sign the request: send "Authorization: Bearer 1.0:<access key id>:<signature>" and X-Crusoe-Timestamp.',
       )
     const { keyId, signature, timestamp } = signed
     const address = request.ip
     if (!isCurrent(timestamp))
-      throw refused(
+      throw unauthenticated(
         `X-Crusoe-Timestamp must be an RFC 3339 time within 5 minutes of the service’s clock, which shows ${new Date().toISOString()}.`,
       )
     if (!this.#recentlyValid.has(keyId)) this.#unknownKeys.takeAddress(request.ip, reply)
     const key = await this.#opened.get(keyId)
     if (!key || !isSignedWith(key.secret, signed, request))
-      throw refused('The access key id is unknown, or the signature is wrong.')
+      throw unauthenticated('The access key id is unknown, or the signature is wrong.')
     const { bearer } = key
     const caller = await this.#services.access.authenticate(
       readBearer({ authorization: `Bearer ${bearer}` }),
@@ -87,4 +90,4 @@ export class SigningKeys {
   }
 }
 
-const refused = (message: string) => new Failure('unauthenticated', message)
+const unauthenticated = (message: string) => new Failure('unauthenticated', message)

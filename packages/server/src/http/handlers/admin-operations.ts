@@ -8,7 +8,7 @@ import { withResourceNames } from '../../store/compute/resource-names.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-/** The scripts of a VM often contain secrets of the tenant, and operators do not need them. */
+/** Leaves out the scripts of a VM: they often contain secrets of the tenant, and operators do not need them. */
 const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
   ...operationView({ ...row, request: row.listed_request ?? row.request }),
   project_id: row.project_id,

@@ -40,7 +40,7 @@ export const diskHandlers = {
   async diskUpdate(context) {
     const { tx, by, body } = context
     if (!('size' in body)) return operationResponse(await annotate(tx, by, await lockedDisk(context), body))
-    // The payment method is checked before the disk is looked up, as on routes that always need one.
+    // Check the payment method before looking up the disk, like the routes that always require payment.
     context.requirePayment()
     return operationResponse(await admitDiskResize(tx, by, await lockedDisk(context), body))
   },

@@ -89,7 +89,7 @@ async function listFilterOf(
 function timeOf(field: string, text: string | undefined): Date | null {
   if (text === undefined) return null
   const time = new Date(text)
-  // The format allows leap seconds.
+  // The format allows leap seconds, which `Date` does not accept.
   if (Number.isNaN(time.getTime())) throw invalidParameter(field, 'is not a valid time')
   return time
 }

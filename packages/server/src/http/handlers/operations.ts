@@ -44,7 +44,7 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
     if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
     const ended = await wait.within(query.wait * 1000, holderOf(request), reply.raw)
     await context.requireStillAllowed()
-    // The record that ended the wait contains the scripts, so other callers get a record without them.
+    // The record that ended the wait contains scripts. A caller that may not read scripts gets another record.
     return new JsonText((mayReadScripts && ended) || (await find()).record)
   } finally {
     wait.close()

@@ -18,7 +18,7 @@ import { invalidParameter } from '../validation.ts'
 const defaultDays = 31
 const maxDays = 366
 const maxDaysByResource = 31
-/** Within these limits, adding or subtracting days gives years with four digits. */
+/** The limits of dates, so that adding or subtracting days still gives a year with four digits. */
 const firstDay = '1970-01-01'
 const lastDay = '2999-12-31'
 
@@ -41,7 +41,7 @@ async function usageResponse(
   return { items, updated_at: time(closed_at) }
 }
 
-/** The period includes both days. Without dates it is the last 31 days. */
+/** The period includes the start date and the end date. Without dates, it is the last 31 days. */
 async function usageOf(
   db: Queryable,
   projectIds: string[],
@@ -63,7 +63,7 @@ async function usageOf(
       'start_date',
       `must be at most ${max} days before end_date; send several requests for a longer period`,
     )
-  const items = await grouped(db, projectIds, query.group_by, {
+  const items = await readUsage(db, projectIds, query.group_by, {
     startDate,
     endDate,
     location: query.location ?? null,
@@ -75,7 +75,7 @@ async function usageOf(
   return items
 }
 
-async function grouped(
+async function readUsage(
   db: Queryable,
   projectIds: string[],
   grouping: string | undefined,

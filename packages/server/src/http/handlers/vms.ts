@@ -54,7 +54,7 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
 }
 
 /**
- * Requests that wait for the same page share one query and its JSON, because consoles and scripts poll the
+ * Requests that wait for the same page share one query and one JSON text, because consoles and scripts poll the
  * same list.
  */
 const vmPage = sharedRead(
@@ -93,7 +93,7 @@ export const vmHandlers = {
     requireFound('VM', await findVmView(tx, project.projectId, params.vm_id)),
 
   async vmUpdate(context) {
-    // The payment method is checked before the VM is looked up, as on routes that always need one.
+    // Check the payment method before looking up the VM, like the routes that always require payment.
     if ('action' in context.body && context.body.action === 'START') context.requirePayment()
     return operationResponse(await update(context, await lockedVm(context), context.body))
   },

@@ -20,8 +20,8 @@ interface Limits {
 }
 
 /**
- * Limits the connections of each client address, and their total by the file descriptors of the process. A connection above a
- * limit can only be used for health checks until the count falls below the limit.
+ * Limits how many connections each client address has, and how many the process has in total (half of its file descriptors).
+ * A connection above a limit can only be used for health checks until the count falls below the limit.
  */
 export function limitConnections(
   app: FastifyInstance,
@@ -96,7 +96,10 @@ class Connections {
     this.#server.keepAliveTimeout = isScarce ? scarceKeepAliveMs : keepAliveMs
   }
 
-  /** Returns how many connections the client address has above its limit. Always 0 for a trusted proxy. */
+  /**
+   * Returns how many connections above its limit the client address has; 0 or less within the limit, 0 for a trusted
+   * proxy.
+   */
   #excessOf({ remoteAddress = '' }: Socket): number {
     if (isInBlockList(this.#proxies, remoteAddress)) return 0
     return (this.#byAddress.get(clientOf(remoteAddress)) ?? 0) - this.#maxPerAddress

@@ -13,7 +13,7 @@ interface Bucket {
   at: number
   /** True if the last request got a token. */
   isAllowed: boolean
-  /** When it last moved to the end of the eviction order. */
+  /** When the bucket last moved to the end of the eviction order. */
   markedAt: number
 }
 
@@ -81,7 +81,7 @@ export class RateLimiter {
     this.#setHeaders(bucket ? this.#tokensIn(bucket, performance.now()) : this.#burst, reply)
   }
 
-  /** At the limit, the least recently used bucket is removed. */
+  /** Returns the bucket of the key. If there are too many buckets, the least recently used one is removed. */
   #bucketOf(key: string, now: number): Bucket {
     const known = this.#buckets.get(key)
     if (known && now - known.markedAt < markMs) return known

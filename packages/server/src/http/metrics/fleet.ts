@@ -4,12 +4,12 @@ import { findNextOpenDay } from '../../store/billing/usage-days.ts'
 import { type FleetMetric, type FleetMetricRow, readFleetMetrics } from '../../store/fleet/metrics.ts'
 import { certificateExpiries } from './certificates.ts'
 
-interface Shown {
+interface GaugeFields {
   help: string
   labels?: readonly string[]
 }
 
-const gauges: Record<FleetMetric, Shown> = {
+const gauges: Record<FleetMetric, GaugeFields> = {
   hosts: {
     help: 'Hosts by location and state; a closed host is up and gets no new VMs.',
     labels: ['location', 'state'],
@@ -136,14 +136,14 @@ function addEngineCalls(registry: Registry, { engineCalls }: Services): void {
   })
 }
 
-type Set = (value: number, labels?: Record<string, string>) => void
+type SetValue = (value: number, labels?: Record<string, string>) => void
 
 function addGauge(
   registry: Registry,
   name: string,
   help: string,
   labelNames: readonly string[],
-  collect: (set: Set) => Promise<void>,
+  collect: (set: SetValue) => Promise<void>,
 ): void {
   new Gauge({
     name,

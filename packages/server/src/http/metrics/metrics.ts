@@ -5,7 +5,7 @@ import { addFleetMetrics } from './fleet.ts'
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** Request counts of one route. Counting with the library would look up its labels for each request. */
+/** Request counts of one route. Counting with prom-client would look up the labels for each request. */
 class RouteCounts {
   readonly byStatus = new Map<number, number>()
   readonly #withinBound = bounds.map(() => 0)
@@ -41,7 +41,7 @@ export class Metrics {
   constructor(services: Services) {
     this.#showRoutes()
     collectDefaultMetrics({ register: this.registry })
-    // These gauges are named like counters, and repeat the gauges without the suffix.
+    // These gauges are named like counters, and repeat the gauges whose names have no suffix `_total`.
     for (const name of ['handles', 'requests', 'resources'])
       this.registry.removeSingleMetric(`nodejs_active_${name}_total`)
     const { pool, traffic, connections } = services.database

@@ -2,7 +2,7 @@ import { Failure } from '../../domain/failure.ts'
 
 const maxPerCaller = 64
 
-/** The credential of an open response, and the owner that it counts against. */
+/** The caller that an open response belongs to, and the owner whose limit it counts against. */
 export interface Holder {
   caller: string
   owner: string

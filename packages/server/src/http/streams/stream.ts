@@ -21,7 +21,7 @@ export class EventStream {
   readonly filter: StreamFilter
   /** Every event up to here was sent, or does not match the filter. */
   position: number
-  /** True once the shared reader feeds this stream; until then it reads past events itself. */
+  /** True once the shared reader feeds this stream; until then, the stream reads past events itself. */
   isLive = false
   /** True if the client may see the addresses that other callers used. */
   showsClient: boolean
@@ -68,7 +68,7 @@ export class EventStream {
   }
 
   /** Waits until the client has read what was written. Disconnects a client that takes longer than `withinMs`. */
-  async drained(withinMs: number): Promise<void> {
+  async drain(withinMs: number): Promise<void> {
     if (!this.isOpen || !this.#response.writableNeedDrain) return
     await new Promise<void>((resolve) => {
       const done = () => {

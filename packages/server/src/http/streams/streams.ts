@@ -167,8 +167,8 @@ export class EventStreams {
   }
 
   /**
-   * Sends past events until the stream has caught up with the shared reader. No event can come between that check and
-   * `isLive`.
+   * Sends past events until the stream has caught up with the shared reader. No event can arrive between that check
+   * and `isLive`.
    */
   async #catchUp(stream: EventStream): Promise<void> {
     while (stream.isOpen) {
@@ -183,7 +183,7 @@ export class EventStreams {
       await stream.reads?.record(wanted)
       for (const row of wanted) {
         stream.write(frameOf(row, stream.showsClient))
-        await stream.drained(drainMs)
+        await stream.drain(drainMs)
       }
       stream.position = rows.length < pastBatch ? upTo : rows.at(-1)!.position
     }
@@ -195,14 +195,14 @@ export class EventStreams {
     })
   }
 
-  /** Returns whether there may be more. */
+  /** Returns whether there may be more events. */
   async #distribute(): Promise<boolean> {
     const after = this.#tail
     if (after === undefined) return false
     const upTo = Number.MAX_SAFE_INTEGER
     const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
     await this.#recordReads(rows)
-    // The last stream was closed during the query, and another one may have been opened.
+    // If the tail changed, the last stream was closed during the query, and a new stream may have been opened.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
     const live = this.#liveStreams()
     // Grouped, so that an event costs nothing for streams of other projects.

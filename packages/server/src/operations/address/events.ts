@@ -21,7 +21,7 @@ export const emitAddress = (
     data: { name, address, location, labels, ...more },
   })
 
-/** Emits an event if the address that a VM loses is reserved, so that it can be assigned again. */
+/** Called when a VM loses its address. If the address is reserved, emits an event, because it can be assigned again. */
 export async function emitUnassigned(
   tx: Tx,
   { id, project_id, public_address_id, is_address_static }: VmRow,

@@ -31,8 +31,9 @@ import { emitAddress, emitUnassigned } from './events.ts'
 const releasePauseMs = 100
 
 /**
- * Promises a reserved address to a VM. If another VM has the address, an operation of that VM first replaces it with a dynamic
- * address. The operation of the new VM waits until inspection shows this, so that two VMs never have the same address.
+ * Promises a reserved address to a VM. If another VM has the address, an operation of that VM first replaces
+ * it with a dynamic address. The operation of the receiving VM waits until inspection shows the replacement, so
+ * that two VMs never have the same address.
  */
 export async function admitAddressAssign(
   tx: Tx,
@@ -110,7 +111,8 @@ async function admitRelease(
 }
 
 /**
- * An abandoned operation does not withdraw its promise, because the engine may already have set the address.
+ * Promises a dynamic address to the VM, unless one is already promised: an abandoned operation does not
+ * withdraw its promise, because the engine may already have set the address.
  */
 async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   const promised = await findPromisedAddress(tx, vm.id)
@@ -128,7 +130,10 @@ async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   if (!isPromised) throw new TryAgain('another transaction took the address')
 }
 
-/** A VM whose host does not respond may still have its address there, so no address is promised. */
+/**
+ * Throws a 409 while an operation on the VM is in progress, or while its host does not respond: the VM may still
+ * have its old address there.
+ */
 async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.host_state === 'down' || vm.state === 'STATE_UNREACHABLE')
@@ -212,8 +217,8 @@ async function setAddress(work: Work, address: string): Promise<VmStatus | null>
 }
 
 /**
- * The VM now has the address. Rules that depend on it are recompiled; the previous address becomes free when
- * no rule allows it.
+ * Records that the VM has the new address. Firewalls that depend on the VM's address are recompiled. The
+ * previous address becomes free when no firewall allows it.
  */
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const { id, address, isReserved, sshDestination } = work.scratch

@@ -26,7 +26,7 @@ export async function reserveAddress(
 ): Promise<AddressRow> {
   if ((location === undefined) === (vm_id === undefined))
     throw invalidField('location', 'is required unless vm_id is given; send exactly one of the two')
-  const row = await refuseTakenName(name, () =>
+  const row = await writeUniqueAddressName(name, () =>
     vm_id === undefined
       ? reserveFree(tx, by, location!, { name, labels })
       : adoptFromVm(tx, by, vm_id, { name, labels }),
@@ -76,13 +76,13 @@ export async function changeAddress(
     throw new Failure('invalid_argument', 'The body is empty. Send at least one field to change.')
   const before = requireFound('address', await lockAddress(tx, by.projectId, id))
   const { name } = { ...before, ...change }
-  const row = await refuseTakenName(name, () => updateAddress(tx, id, change))
+  const row = await writeUniqueAddressName(name, () => updateAddress(tx, id, change))
   await relabelUsage(tx, [id], row.name, row.labels)
   await emitAddress(tx, by, 'address.updated', row)
   return row
 }
 
-/** Releases the address. Another VM can get it only when no firewall of the project can still allow it. */
+/** Releases the address. Another VM can get the address only when no firewall of the project can still allow it. */
 export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
   const row = await lockAddress(tx, by.projectId, id)
   if (!row) throw notFound('address')
@@ -95,7 +95,7 @@ export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): 
   await emitAddress(tx, by, 'address.deleted', row)
 }
 
-async function refuseTakenName<T>(name: string, write: () => Promise<T>): Promise<T> {
+async function writeUniqueAddressName<T>(name: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {

@@ -6,6 +6,7 @@ import { budgetRefusal } from '../budget.ts'
 
 /** Why a request is skipped. */
 export interface Block {
+  /** Shown as `blocked_by`. Empty if the request must only wait, for example after an unused hold. */
   reason: BlockReason | ''
   /** When the reason ends, if that is known. */
   until: Date | null

@@ -28,8 +28,8 @@ export async function collectGpus(tx: Tx, { location, family }: Queue, hosts: Op
 async function take(tx: Tx, reservation: ShortReservation, host: OpenHost, mayBegin: boolean): Promise<void> {
   const { id, unit_gpus, owned } = reservation
   const mine = owned.find(({ host_id }) => host_id === host.id) ?? { host_id: host.id, gpus: 0 }
-  const begun = owned.filter(({ gpus }) => gpus % unit_gpus > 0).length
-  const mayBeginHere = mayBegin && begun * unit_gpus < reservation.missing
+  const partialUnits = owned.filter(({ gpus }) => gpus % unit_gpus > 0).length
+  const mayBeginHere = mayBegin && partialUnits * unit_gpus < reservation.missing
   const count = countToTake(mine.gpus % unit_gpus, unit_gpus, Math.min(host.freeGpus, reservation.missing))
   const wanted = count > 0 || !mayBeginHere ? count : Math.min(host.freeGpus, unit_gpus, reservation.missing)
   const chosen = wanted > 0 ? (chooseGpus(host.gpus, wanted) ?? []) : []
@@ -48,8 +48,8 @@ async function take(tx: Tx, reservation: ShortReservation, host: OpenHost, mayBe
 }
 
 /** Completes a partial unit first, then takes whole units. */
-function countToTake(begun: number, unit: number, available: number): number {
-  const completing = begun > 0 ? Math.min(unit - begun, available) : 0
-  if (begun > 0 && completing < unit - begun) return completing
+function countToTake(partial: number, unit: number, available: number): number {
+  const completing = partial > 0 ? Math.min(unit - partial, available) : 0
+  if (partial > 0 && completing < unit - partial) return completing
   return completing + Math.floor((available - completing) / unit) * unit
 }

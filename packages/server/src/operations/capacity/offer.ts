@@ -43,7 +43,8 @@ const usualRecheckS = 30
  */
 export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
-  // One round trip. The hosts and the queues are read when the queues are locked.
+  // The statements are sent in one round trip and run in this order: hosts and entries are read after the queues
+  // are locked.
   const [queues, locked, open, entries] = await Promise.all([
     listQueuesOfHosts(tx, hostIds),
     lockQueuesOfHosts(tx, hostIds),

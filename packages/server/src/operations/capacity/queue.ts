@@ -136,7 +136,7 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
       ttlMs: row.ttl_seconds === null ? null : row.ttl_seconds * 1000,
     }),
   )
-  // The estimate for a new request.
+  // A hypothetical new request, to estimate when a request that arrives now would be granted.
   const next: Waiting = {
     id: '',
     gpus: 1,

@@ -170,7 +170,10 @@ async function updateDelivery(tx: Tx, id: string, now: Date): Promise<void> {
   if (noted!.due_notices > reservation.notices) await emitReservation(tx, 'reservation.ending', reservation)
 }
 
-/** The VMs continue to run at the list price. GPUs that none of them uses are offered to the queue. */
+/**
+ * Ends a reservation. Its VMs continue to run at the list price. GPUs that none of them uses are offered to the
+ * queue.
+ */
 async function end(tx: Tx, { id, owned }: ReservationRow, by?: Requester): Promise<void> {
   const vms = await lockVmsOfReservation(tx, id)
   const hostIds = owned.map(({ host_id }) => host_id)
@@ -185,7 +188,7 @@ async function end(tx: Tx, { id, owned }: ReservationRow, by?: Requester): Promi
 
 type ReservationEvent = Extract<EventType, `reservation.${string}`>
 
-/** Events of reservations go to the organization's log, without the price, because members may not see it. */
+/** Events of reservations go to the organization's log, without the price, because members may not see prices. */
 const emitReservation = (tx: Tx, type: ReservationEvent, row: ReservationRow, by?: Requester) =>
   emit(tx, {
     ...(by && { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }),

@@ -18,7 +18,10 @@ import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { offerGpus } from './offer.ts'
 
-/** Moves a VM into a reservation or out of it. From now on it is billed accordingly. The transaction has locked the VM. */
+/**
+ * Moves a VM into a reservation or out of it. From now on, the VM is billed accordingly. The transaction has locked
+ * the VM.
+ */
 export async function changeReservationOfVm(tx: Tx, vm: VmRow, id: string | null): Promise<void> {
   const isMetered = vmStateTable[vm.state].isBilled && !vm.os_disk_lost_at && !vm.billing_paused_at
   if (isMetered) await closeUsage(tx, vm.id)

@@ -30,7 +30,7 @@ interface Wanted {
   vms: number
   isSpread: boolean
   ttlSeconds: number | null
-  /** The quota that it will take. */
+  /** The quota that the VMs will take. */
   amounts: QuotaAmounts
   candidates: Candidate[]
 }
@@ -38,7 +38,7 @@ interface Wanted {
 /** A location where the request can be granted. */
 interface Candidate {
   location: string
-  /** The host of its local disks and custom image; null for any host. */
+  /** The host that has the local disks and the custom image of the request; null for any host. */
   hostId: string | null
 }
 
@@ -179,7 +179,7 @@ async function planAt(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, v
   return { hostId: hosts[0] ?? null, amounts: quotaOf(plan).amounts }
 }
 
-/** A stopped VM needs only GPUs. */
+/** Checks a request to start a stopped VM, which needs only GPUs. */
 async function wantedByStart(
   tx: Tx,
   by: ProjectRequester,

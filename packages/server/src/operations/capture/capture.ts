@@ -35,7 +35,7 @@ export const kinds: Record<CaptureKind, KindFacts> = {
   snapshot: { resourceType: 'snapshot', noun: 'snapshot', quota: 'snapshots', product: 'snapshot' },
 }
 
-/** Runs a write. Refuses it if another image or snapshot of the project has this name. */
+/** Runs a write. Throws a 409 if another image or snapshot of the project has this name. */
 export const writeWithUniqueName = <T>(
   kind: CaptureKind,
   name: string,

@@ -177,7 +177,10 @@ async function forgetFailed(work: Work, tx: Tx): Promise<void> {
   await emitCapture(tx, work, row, 'failed', { reason: work.failure?.message ?? '' })
 }
 
-/** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
+/**
+ * Deletes the image or snapshot of an abandoned creation. A deletion is retried until it succeeds, so that nothing
+ * remains.
+ */
 async function deleteAbandoned(
   tx: Tx,
   by: Requester,

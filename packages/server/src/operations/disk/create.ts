@@ -148,7 +148,7 @@ export const diskCreate: Definition = {
 /** Creates a disk with the content of a snapshot, which may take hours. */
 export const diskRestore: Definition = { ...diskCreate, kind: 'disk-restore', deadlineS: 6 * 3600 }
 
-/** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
+/** Deletes the disk of an abandoned creation. A deletion is retried until it succeeds, so that nothing remains. */
 async function deleteAbandoned(
   tx: Tx,
   by: Requester,

@@ -13,7 +13,7 @@ import { callOf, engineAt } from '../engine-work.ts'
 export const diskQuota = (type: DiskType, sizeGib: number) =>
   type === 'shared-volume' ? { shared_volume_tib: sizeTib(sizeGib) } : { disk_gib: sizeGib }
 
-/** Runs a write. Refuses it if another disk of the project has this name. */
+/** Runs a write. Throws a 409 if another disk of the project has this name. */
 export const writeUniqueDiskName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
   writeOrRefuse({ disks_project_id_name_key: nameTaken('disk', name) }, write)
 

@@ -60,7 +60,10 @@ export const diskResize: Definition = {
   onAbandon: (tx, _by, operation) => releaseGrowth(tx, operation, operation.scratch),
 }
 
-/** Even if the engine has grown the disk, the tenant is billed only for the previous size. */
+/**
+ * Returns the additional quota of a resize that did not finish. Even if the engine has grown the disk, the tenant
+ * is billed only for the previous size.
+ */
 async function releaseGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
   const disk = await findDisk(tx, project_id, resource_id)
   if (disk && (await setDiskState(tx, disk.id, 'available', ['resizing'])))

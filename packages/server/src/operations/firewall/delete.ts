@@ -43,7 +43,7 @@ export const firewallRuleDelete: Definition = {
   onAbandon: forgetAbandoned,
 }
 
-/** The reconciler brings the VMs of the network up to date. */
+/** Deletes the rule of an abandoned deletion. The reconciler then removes the rule from the VMs of the network. */
 async function forgetAbandoned(tx: Tx, _by: Requester, { project_id, resource_id }: OperationRow) {
   const rule = await findRule(tx, project_id, resource_id)
   if (rule) await forgetRule(tx, rule)

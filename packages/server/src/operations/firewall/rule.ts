@@ -21,7 +21,7 @@ const pollMs = 500
 const longestRunMs = 20_000
 
 /**
- * Runs a write. Refuses it if another rule of the project has this name, or may get it back when its renaming
+ * Runs a write. Throws a 409 if another rule of the project has this name, or may get it back when its renaming
  * is undone.
  */
 export const writeUniqueRuleName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
@@ -48,7 +48,7 @@ export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
 }
 
 /**
- * Waits until every reachable VM of the network enforces its rules. Locations are independent, so an engine
+ * Waits until every reachable VM of the network enforces the network's rules. Locations are independent, so an engine
  * that hangs does not delay the others. Another process applies the rules in locations that this one does not
  * serve.
  */

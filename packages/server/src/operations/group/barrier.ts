@@ -48,6 +48,7 @@ export async function passBarrier(work: Work, tx: Tx): Promise<Outcome> {
   const numbers = work.scratch.numbers as number[]
   const members = group.members.filter(({ number }) => numbers.includes(number))
   const failures = await listBootFailures(tx, group.id)
+  // A member that fails a second time is not placed again.
   const final = failures.find(
     ({ number }, index) => failures.findIndex((each) => each.number === number) < index,
   )
@@ -72,7 +73,7 @@ const startOf = ({ operation }: Work) => operation.started_at.getTime()
 const failedFor = ({ code, message }: BootFailure) => fail(code as FailureCode, message)
 
 /**
- * Repeats the admission of members that did not boot. Returns the boot failure if there is no room for them.
+ * Repeats the admission of members that did not boot. Returns the first boot failure if there is no room for them.
  */
 async function placeAgain(
   work: Work,

@@ -127,7 +127,7 @@ async function forgetGroup({ operation }: Work, tx: Tx): Promise<void> {
   await requeueAfterFailedBoot(tx, operation.id)
 }
 
-/** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
+/** Deletes the group of an abandoned creation. A deletion is retried until it succeeds, so that nothing remains. */
 async function deleteAbandoned(
   tx: Tx,
   by: Requester,

@@ -17,7 +17,10 @@ import { emitGroup, groupOf, lockGroupOf, requesterOf } from './group.ts'
 
 const pauseMs = 250
 
-/** Cancels the unfinished operation of the group. A repeated request gets the same deletion. The caller has locked the group. */
+/**
+ * Admits the deletion of a group and cancels the group's unfinished operation. A repeated request gets the same
+ * deletion. The caller has locked the group.
+ */
 export async function admitGroupDelete(
   tx: Tx,
   by: ProjectRequester,
@@ -66,7 +69,7 @@ async function removeMembers(work: Work, tx: Tx): Promise<Outcome> {
   return members.length > 0 ? wait(pauseMs) : next()
 }
 
-/** A disk that was attached to another VM in the meantime is kept. */
+/** Deletes the disks of the group, except protected disks and disks that are attached to another VM by now. */
 async function removeDisks(work: Work, tx: Tx): Promise<Outcome> {
   const { project_id, resource_id } = work.operation
   if (work.scratch.deletesDisks !== true) return next()

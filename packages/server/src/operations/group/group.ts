@@ -15,15 +15,15 @@ import type { ProjectRequester } from '../admission.ts'
 
 /** Returns the group of an operation. Only a deletion removes a group, so it exists during every other operation. */
 export async function groupOf(work: Work, db: Queryable = work.services.database): Promise<GroupRow> {
-  return required(await findGroup(db, work.operation.project_id, work.operation.resource_id))
+  return requireGroup(await findGroup(db, work.operation.project_id, work.operation.resource_id))
 }
 
 /** Locks the group of an operation and its members. */
 export async function lockGroupOf(work: Work, tx: Tx): Promise<GroupRow> {
-  return required(await lockGroup(tx, work.operation.project_id, work.operation.resource_id))
+  return requireGroup(await lockGroup(tx, work.operation.project_id, work.operation.resource_id))
 }
 
-function required(group: GroupRow | undefined): GroupRow {
+function requireGroup(group: GroupRow | undefined): GroupRow {
   if (!group) throw new Failure('not_found', 'The instance group no longer exists.')
   return group
 }

@@ -74,7 +74,7 @@ interface WantedMembers {
 
 /**
  * Admits members of a group, all or none, in the transaction of the request: each becomes a VM with its own operation.
- * If not all fit, the failure says how many fit, and in which locations all would.
+ * If not all fit, the failure says how many fit here, and in which locations all members would fit.
  */
 export async function admitMembers(
   tx: Tx,
@@ -154,7 +154,7 @@ async function admit(
   if (shortage) throw quotaExceeded(shortage)
 
   // Write the members.
-  const begun: BegunOperation[] = []
+  const operations: BegunOperation[] = []
   for (const [index, plan] of plans.entries()) {
     const claims = {
       placement: placements[index]!,
@@ -162,9 +162,9 @@ async function admit(
       disks,
       now: names[index]!.now,
     }
-    begun.push(await writeVm(tx, catalogue, plan, { ...claims, request: plan.body }))
+    operations.push(await writeVm(tx, catalogue, plan, { ...claims, request: plan.body }))
   }
-  return begun
+  return operations
 }
 
 function planOf(first: VmPlan, group: GroupShape, number: number, kept: ReadonlySet<string>): VmPlan {
@@ -175,7 +175,7 @@ function planOf(first: VmPlan, group: GroupShape, number: number, kept: Readonly
   return { ...first, id: uuid(), body, member, newDisks }
 }
 
-/** A disk with one writer cannot be attached to several members. */
+/** Throws a 400 if several members would write to the same disk. */
 export function requireShareable(disks: LockedDisk[], count: number): void {
   const index = disks.findIndex(({ disk, mode }) => disk.type === 'persistent-ssd' && mode === 'read-write')
   if (count > 1 && index !== -1)

@@ -130,7 +130,7 @@ export async function setGroupTemplate(
 ): Promise<BegunOperation> {
   await requireTemplate(tx, by, template_id)
   await changeGroup(tx, group.id, { templateId: template_id })
-  return recorded(tx, by, group, { template_id })
+  return recordGroupAnnotation(tx, by, group, { template_id })
 }
 
 export async function annotateInstanceGroup(
@@ -140,10 +140,10 @@ export async function annotateInstanceGroup(
   request: AnnotationUpdate,
 ): Promise<BegunOperation> {
   await annotateGroup(tx, group.id, request)
-  return recorded(tx, by, group, request)
+  return recordGroupAnnotation(tx, by, group, request)
 }
 
-async function recorded(
+async function recordGroupAnnotation(
   tx: Tx,
   by: ProjectRequester,
   { id }: GroupRow,

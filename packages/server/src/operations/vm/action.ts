@@ -10,8 +10,8 @@ import { requireUncaptured } from '../capture/capture.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
 /**
- * Admits a start, stop or reset. The VM must be idle and in a state that allows the action; it moves to the
- * action's transitional state.
+ * Admits a start, stop, reset or replacement. The VM must be idle and in a state that allows the action; it
+ * moves to the action's transitional state.
  */
 export async function beginVmAction(
   tx: Tx,

@@ -197,7 +197,7 @@ function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
   return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
 }
 
-/** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
+/** Deletes the VM of an abandoned creation. A deletion is retried until it succeeds, so that nothing remains. */
 async function deleteAbandoned(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
   const vm = await lockAnyVm(tx, operation.resource_id)
   if (vm) await admitVmDelete(tx, { ...by, projectId: operation.project_id }, vm)

@@ -21,7 +21,10 @@ import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
 
-/** Cancels the VM's unfinished operations. A repeated request gets the same deletion. The caller has locked the VM. */
+/**
+ * Admits the deletion of a VM and cancels the VM's unfinished operations. A repeated request gets the same
+ * deletion. The caller has locked the VM.
+ */
 export async function admitVmDelete(
   tx: Tx,
   by: ProjectRequester,

@@ -23,8 +23,9 @@ const maxRounds = 8
 
 /**
  * Finds GPUs for a VM, and locks their host; undefined if the VM fits nowhere. If other transactions have
- * locked all hosts where it fits, the request leaves its batch, waits for them, and searches again. It gives
- * up only if a new snapshot shows no such host. So exactly one of two requests gets the last GPU.
+ * locked all hosts where the VM fits, the request leaves its batch, waits for these hosts, and searches again.
+ * It gives up only if a new statement finds no host where the VM fits. So exactly one of two requests gets the
+ * last GPU.
  */
 export const placeVm = gathered(placeVms)
 

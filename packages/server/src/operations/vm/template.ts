@@ -7,7 +7,7 @@ import { findInstanceTemplate } from '../../store/compute/instance-templates.ts'
 export type VmBody = VmCreate & Required<Pick<VmCreate, 'type' | 'location'>>
 
 /**
- * Adds to the request the fields of its template that it does not set. Throws a 400 if a required field is
+ * Adds the fields that the request does not set but its template does. Throws a 400 if a required field is still
  * missing.
  */
 export async function completeVmBody(db: Queryable, projectId: string, request: VmCreate): Promise<VmBody> {

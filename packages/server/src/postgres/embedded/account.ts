@@ -11,8 +11,8 @@ export interface Account {
 }
 
 /**
- * If this process runs as root, chooses the owner of the existing cluster, or else `postgres` or `nobody`;
- * otherwise the current user.
+ * Returns the current user. If that is root, returns the owner of the existing cluster instead; without a
+ * cluster, returns `postgres` or `nobody`.
  */
 export function chooseAccount(clusterDir: string | undefined): Account {
   const uid = process.getuid?.()

@@ -33,9 +33,9 @@ export interface Backup {
 }
 
 /**
- * Backs up the database of a data directory into a new folder below `to`, while its servers run. A separate
- * PostgreSQL recovers the copy and reads it completely before the copy gets its final name, so that every
- * backup with a final name can be restored.
+ * Backs up the database of a data directory into a new folder below `to`. Servers that use the database can
+ * continue to run. A separate PostgreSQL recovers the copy and reads it completely before the copy gets its
+ * final name, so that every backup with a final name can be restored.
  */
 export async function backUp(dataDir: string, to: string, now = new Date()): Promise<Backup> {
   const name = now
@@ -89,8 +89,8 @@ export async function restore(dataDir: string, from: string): Promise<Backup & {
     const replaced = await exclusively(target, await readPassword(target), () =>
       replace(target, from, record),
     )
-    // The start needs no recovery, because the backup was shut down cleanly. It verifies that the password is
-    // correct.
+    // This start verifies that the password is correct. It needs no recovery, because the backup was shut down
+    // cleanly.
     const embedded = await openEmbedded({ dataDir, log: () => {} })
     await embedded.stop()
     return { path: from, record, replaced }
@@ -208,7 +208,7 @@ async function verify(
 }
 
 async function readAll(client: pg.Client): Promise<{ schema_version: number; rows: number }> {
-  // Index-only scans would not read the pages of the table.
+  // Only a sequential scan reads every page of a table.
   await client.query(
     'SET enable_indexonlyscan = off; SET enable_indexscan = off; SET enable_bitmapscan = off',
   )

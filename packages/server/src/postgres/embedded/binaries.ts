@@ -25,11 +25,11 @@ interface PlatformPackage {
 export async function provideBinaries(account: Account, copyDirs: string[]): Promise<Binaries> {
   const found = findPackage()
   const inPlace = join(found.root, 'native')
-  if ((await linksExist(found)) && canUse(join(inPlace, 'bin/postgres'), '-x', account))
-    return checked(inPlace, found, account)
+  if ((await ensureLinks(found)) && canUse(join(inPlace, 'bin/postgres'), '-x', account))
+    return checkBinaries(inPlace, found, account)
   const copies = copyDirs.map((dir) => join(dir, `postgresql-${found.version}`))
   for (const copy of copies)
-    if (await copyBinaries(found, copy, account)) return checked(copy, found, account)
+    if (await copyBinaries(found, copy, account)) return checkBinaries(copy, found, account)
   throw new EmbeddedError(`cannot copy the PostgreSQL binaries into any of ${copyDirs.join(', ')}`)
 }
 
@@ -49,10 +49,10 @@ function findPackage(): PlatformPackage {
 }
 
 /**
- * npm packages cannot contain symbolic links. The package's install script creates them, unless install
- * scripts are disabled.
+ * Creates the symbolic links of the package if they are missing. npm packages cannot contain symbolic links, and
+ * the package's install script, which creates them, may be disabled. Returns false if the package is not writable.
  */
-async function linksExist(found: PlatformPackage): Promise<boolean> {
+async function ensureLinks(found: PlatformPackage): Promise<boolean> {
   try {
     await makeLinks(found, join(found.root, 'native'))
     return true
@@ -93,7 +93,7 @@ async function copyBinaries(found: PlatformPackage, to: string, account: Account
   return isThere()
 }
 
-function checked(nativeDir: string, found: PlatformPackage, account: Account): Binaries {
+function checkBinaries(nativeDir: string, found: PlatformPackage, account: Account): Binaries {
   const postgres = join(nativeDir, 'bin/postgres')
   const { status, stdout, stderr, error } = spawnSync(postgres, ['--version'], {
     ...spawnIdentity(account),

@@ -43,8 +43,8 @@ export function readPassword(dataDir: string): Promise<string> {
 }
 
 /**
- * Finds or chooses the directory, and records it in the data directory. The caller holds the data directory's
- * lock.
+ * Returns the recorded directory of the cluster, or chooses one and records it in the data directory. The caller
+ * holds the data directory's lock.
  */
 export async function chooseHome(dataDir: string): Promise<Home> {
   const dir = await writeOnce(join(dataDir, 'postgres-home'), () =>
@@ -87,7 +87,8 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
 }
 
 /**
- * The record also contains the home directory, so that a copied or moved data directory gets its own socket.
+ * Returns the recorded directory of the socket, or chooses one and records it together with the home directory. A
+ * copied or moved data directory has another home directory, so it gets its own socket.
  */
 async function chooseSocketDir(recordPath: string, homeDir: string, account: Account): Promise<string> {
   const [recordedHome, recordedDir] =
@@ -102,7 +103,7 @@ async function chooseSocketDir(recordPath: string, homeDir: string, account: Acc
   return chosen
 }
 
-/** Called at each start, because systems clean up temporary directories. */
+/** Creates the socket's directory. Called at each start, because systems clean up temporary directories. */
 export async function ensureSocketDir({ socketDir, account }: Home): Promise<void> {
   const existing = lstatSync(socketDir, { throwIfNoEntry: false })
   if (existing) {

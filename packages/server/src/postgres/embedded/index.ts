@@ -10,7 +10,7 @@ import {
   ensureCluster,
   livingPid,
   type Postmaster,
-  type Started,
+  type StartedPostmaster,
   socketExists,
   startPostmaster,
   stopPostmaster,
@@ -27,7 +27,7 @@ interface EmbeddedOptions {
   log: Log
   /** Additional PostgreSQL settings. They apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
-  /** Called as soon as this process only waits for PostgreSQL. It may block. It can be called more than once. */
+  /** Called each time this process begins to wait for PostgreSQL. The callback may block. */
   meanwhile?: () => void
 }
 
@@ -95,17 +95,17 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   }
 }
 
-/** Returns an attached session, which proves that PostgreSQL accepts queries. */
+/** Starts PostgreSQL if it is not running. Returns an attached session, which proves that it accepts queries. */
 export async function ensureRunning(postmaster: Postmaster, url: string, log: Log): Promise<pg.Client> {
   const { home } = postmaster
   const deadline = Date.now() + readyTimeoutMs
   if (livingPid(home) !== undefined && !socketExists(home)) await waitForSocketOrStop(postmaster, log)
-  let started: Started | undefined
+  let started: StartedPostmaster | undefined
   let refusal: unknown
   while (Date.now() < deadline) {
-    if (livingPid(home) === undefined && started?.exited() === undefined)
+    if (livingPid(home) === undefined && started?.exitOutput() === undefined)
       started ??= await startPostmaster(postmaster)
-    const output = started?.exited()
+    const output = started?.exitOutput()
     if (output !== undefined) {
       // The sessions of a killed postmaster need a moment to exit.
       if (!/shared memory block .* is still in use/.test(output)) throw explainOutput(output, home.logFile)
@@ -125,7 +125,10 @@ export async function ensureRunning(postmaster: Postmaster, url: string, log: Lo
   throw new EmbeddedError(`PostgreSQL was not ready after ${readyTimeoutMs / 1000} s: ${String(refusal)}`)
 }
 
-/** If a cleanup of temporary files removes the socket, a running postmaster does not recreate it. */
+/**
+ * Waits for the socket of a running postmaster, and stops the postmaster if the socket does not appear: if a
+ * cleanup of temporary files removed the socket, the postmaster does not recreate it.
+ */
 async function waitForSocketOrStop({ home }: Postmaster, log: Log): Promise<void> {
   for (let waitedMs = 0; waitedMs < socketTimeoutMs; waitedMs += retryMs) {
     if (livingPid(home) === undefined || socketExists(home)) return

@@ -128,13 +128,18 @@ function environment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 }
 
-export interface Started {
+export interface StartedPostmaster {
   /** Returns the output since the start once PostgreSQL has exited; undefined while it runs. */
-  exited(): string | undefined
+  exitOutput(): string | undefined
 }
 
 /** Starts PostgreSQL in a separate session, so that Ctrl-C in the terminal does not reach it. */
-export async function startPostmaster({ home, binaries, settings, meanwhile }: Postmaster): Promise<Started> {
+export async function startPostmaster({
+  home,
+  binaries,
+  settings,
+  meanwhile,
+}: Postmaster): Promise<StartedPostmaster> {
   await ensureSocketDir(home)
   await clearLeftovers(home)
   const size = (await fs.stat(home.logFile).catch(() => null))?.size ?? 0
@@ -158,7 +163,7 @@ export async function startPostmaster({ home, binaries, settings, meanwhile }: P
     failure = error
   })
   return {
-    exited: () => {
+    exitOutput: () => {
       if (failure) return failure.message
       if (child.exitCode === null && child.signalCode === null) return undefined
       return readFileSync(home.logFile).subarray(logStart).toString()

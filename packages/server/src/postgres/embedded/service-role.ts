@@ -5,8 +5,8 @@ import pg from 'pg'
 export const serviceRole = 'slipway_service'
 
 /**
- * Derived from the superuser's password, which is stored in the data directory and cannot be derived from
- * this one.
+ * Derives the password of the service's role from the superuser's password, which is stored in the data
+ * directory. The superuser's password cannot be derived from the result.
  */
 export const servicePassword = (superuserPassword: string): string =>
   createHmac('sha256', superuserPassword).update(serviceRole).digest('hex')

@@ -6,7 +6,7 @@ export interface BudgetRow {
   project_name: string
   monthly_usd: string | null
   is_hard_stop: boolean
-  /** This month so far, exact: USD per hour times milliseconds. */
+  /** What the project has spent this month, exactly: in USD per hour times milliseconds. */
   spent_usd_ms: string
 }
 
@@ -15,7 +15,7 @@ export interface ReachedBudgetRow extends BudgetRow {
 }
 
 /**
- * A project without a budget has a row without a limit. Admissions run this statement, so it reads only three
+ * For a project without a budget, the limit is null. Admissions run this statement, so it reads only three
  * rows per project, by key, however many resources the project has.
  */
 export const findBudgets = statement<BudgetRow, { projectIds: string[] }>(

@@ -8,7 +8,7 @@ export interface MeterReportRow {
   day: string
   usd_cents: string
   attempts: number
-  /** Milliseconds since the first attempt to send it; null if there was none. */
+  /** Milliseconds since the first attempt to send the report; null if there was none. */
   tried_ago_ms: number | null
   day_age_ms: number
 }
@@ -25,7 +25,7 @@ export const insertMeterReport = statement<
 
 /**
  * Claims reports for two minutes, so that two processes never send the same report at the same time. If a
- * process dies, another one takes over.
+ * process dies, another process takes over.
  */
 export const takeMeterReports = statement<MeterReportRow, { limit: number }>(
   'meter_report_take',

@@ -37,7 +37,7 @@ const put = statement<never, Columns<PriceRow> & { onlyUnset: boolean }>(
    ON CONFLICT (product_name, valid_from) DO UPDATE SET usd = excluded.usd, unit = excluded.unit`,
 )
 
-/** The prices apply from now on; products that are not listed keep theirs. */
+/** Sets prices from now on. Products that are not listed keep their prices. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
   // A transaction that opens or closes a meter either commits before the prices become valid, or sees them.
   await holdLock(tx, 'prices')

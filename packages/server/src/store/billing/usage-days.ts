@@ -28,7 +28,7 @@ export interface UsageLabelRow extends UsageDayRow {
 /** The usage of one project and product on one day of a month, in all locations. */
 export type MonthRow = Omit<UsageDayRow, 'location'>
 
-// A price is valid until the next one. Before the first price there is none.
+// A price is valid until the product's next price. Before its first price, a product has no price.
 const pricePeriods = `
   SELECT product_name, usd,
          tstzrange(valid_from, lead(valid_from) OVER (PARTITION BY product_name ORDER BY valid_from)) AS period

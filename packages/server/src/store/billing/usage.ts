@@ -2,8 +2,8 @@ import type { Labels, MeteredType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-// If the clock went back, the interval begins where the resource's previous interval ended
-// (add_up_earlier_meters).
+// If the clock went back, the interval begins where the resource's previous interval ended: the trigger
+// function add_up_earlier_meters changes its start.
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
@@ -43,7 +43,7 @@ export const relabelUsage = statement<never, { resourceIds: string[]; name: stri
 
 /**
  * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval contains the cost of the
- * earlier ones.
+ * earlier intervals.
  */
 export const findResourceCost = statement<
   { usd: string; now: Date },

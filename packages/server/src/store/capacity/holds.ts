@@ -28,7 +28,7 @@ export const lockHosts = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'SELECT id FROM hosts WHERE id = ANY (:hostIds::uuid[]) ORDER BY id FOR NO KEY UPDATE',
 ).allBy('hostIds')
 
-/** Lists the best hosts for a request in each of its queues: as many as it may need. */
+/** Lists the best hosts for a request in each of its queues, at most one for each of its VMs. */
 export const listFittingHosts = statement<{ id: string }, { requestId: string }>(
   'hold_fitting_hosts',
   `SELECT h.id FROM capacity_places p CROSS JOIN LATERAL (
@@ -63,7 +63,8 @@ export const listHeldGpus = statement<{ id: string; host_id: string }, { heldFor
 ).allBy('heldFor')
 
 /**
- * Ends holds of a reservation, starting with the hosts that have the fewest of them. The transaction has locked the hosts.
+ * Ends holds of a reservation, starting with the hosts on which it holds the fewest GPUs. The transaction has locked
+ * the hosts.
  */
 export const freeSomeHeld = statement<{ host_id: string }, { heldFor: string; count: number }, Tx>(
   'hold_free_some',
@@ -82,8 +83,8 @@ export const endHolds = statement<never, { heldFor: string; hostIds: string[] },
 ).runBy('heldFor', 'hostIds')
 
 /**
- * Ends the holds on hosts that no longer accept VMs. Returns the holders. The transaction has locked the hosts by changing
- * their state.
+ * Ends the holds on hosts that no longer accept VMs. Returns what the GPUs were held for. The transaction has locked
+ * the hosts by changing their state.
  */
 export const dropHoldsOfClosedHosts = statement<
   { held_for: string; held_kind: HoldKind },
@@ -111,7 +112,7 @@ export type HoldKind = 'request' | 'reservation' | 'operation'
 export const holdGpus = (tx: Tx, heldFor: string, heldKind: HoldKind, gpuIds: string[]) =>
   hold.run(tx, { gpuIds, heldFor, heldKind })
 
-/** A host with those of its GPUs that are held for one holder. */
+/** A host with its GPUs that are held for one request, reservation or operation. */
 export interface HeldHost extends OpenHost {
   heldFor: string
 }

@@ -16,7 +16,7 @@ export const holdForOperation = (
   { gpuIds, heldFor }: { gpuIds: string[]; heldFor?: string },
 ) => hold.run(tx, { operationId, gpuIds, heldFor: heldFor ?? null })
 
-/** Gives the GPUs that are held for an operation to its VM, as part of its reservation if it uses one. */
+/** Gives the GPUs that are held for an operation to its VM. They stay part of the reservation that the VM uses, if any. */
 export const claimHeld = statement<
   never,
   { operationId: string; vmId: string; reservationId: string | null },

@@ -29,7 +29,7 @@ export interface RequestRow {
   labels: Labels
   until: Date
   location: string
-  /** The hosts whose GPUs are held for it. */
+  /** The hosts whose GPUs are held for the request. */
   held_hosts: string[]
   held_until: Date | null
   granted_at: Date | null
@@ -178,7 +178,8 @@ export const listDueRequests = statement<{ id: string }>(
 
 /**
  * Marks the request as held: GPUs of these hosts are held for it. Returns undefined if it is no longer
- * waiting. The request is granted immediately, or when the group that did not boot is removed.
+ * waiting. With `on_available: create`, the request is granted immediately, or when a group that did not boot
+ * has been removed.
  */
 export const setHeld = statement<RequestRow, { id: string; location: string; hostIds: string[] }, Tx>(
   'capacity_request_hold',
@@ -196,7 +197,7 @@ export const setWaiting = statement<RequestRow, { id: string }, Tx>(
    WHERE id = :id AND state = 'held' RETURNING *`,
 ).oneBy('id')
 
-/** Makes a request wait again after its VM or group did not boot, up to three times. */
+/** Makes a request wait again after its VM or group did not boot, at most `maxRequeues` times. */
 export const setWaitingAfterFailedBoot = statement<
   RequestRow,
   { operationId: string; maxRequeues: number },
@@ -244,7 +245,7 @@ export const endRequest = statement<
    WHERE id = :id AND state = :from RETURNING *`,
 ).one
 
-// A request that is blocked, or that must wait for another reason, is checked again after `retryS`.
+// A request that cannot be granted now is checked again at `retryAt`, or after `retryS` if no time is given.
 export const blockRequest = statement<
   RequestRow,
   { id: string; blockedBy: string; retryAt: Date | null; retryS: number },

@@ -37,7 +37,7 @@ export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
-/** How long before the end warnings are sent, and how many of them are due. */
+/** How long before the end of a reservation its warnings are sent. `dueNotices` is the number of those that are due. */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
 const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
@@ -218,7 +218,7 @@ export const setReservationOfVm = statement<never, { vmId: string; id: string | 
   'UPDATE vms SET reservation_id = :id, updated_at = slipway_now() WHERE id = :vmId',
 ).runBy('vmId', 'id')
 
-/** Locks the VMs that use a reservation, in order. */
+/** Locks the VMs that use a reservation, in the order of their ids. */
 export const lockVmsOfReservation = statement<{ id: string }, { id: string }, Tx>(
   'reservation_lock_vms',
   'SELECT id FROM vms WHERE reservation_id = :id ORDER BY id FOR NO KEY UPDATE',

@@ -13,7 +13,7 @@ interface WantedRoom {
   limit: number
 }
 
-/** Reservations `r` that VMs of a project may use now. */
+/** The SQL condition for a reservation `r` that VMs of a project may use now. */
 const isOpenTo = (projectId: string) =>
   `r.organization_id = (SELECT organization_id FROM projects WHERE id = ${projectId}) AND r.ended_at IS NULL
    AND slipway_now() <@ r.term AND (r.projects = '{}' OR ${projectId} = ANY (r.projects))`

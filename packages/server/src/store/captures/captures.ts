@@ -53,7 +53,7 @@ const share = statement<{ id: string }, { id: string }>(
   `SELECT id FROM captures WHERE id = :id AND state = 'available' FOR KEY SHARE`,
 )
 
-// An id, a complete name, or a name without a version, which means the newest image with that name and any version.
+// `ref` is an id, a complete name, or a name without a version, which means the newest image with that name and any version.
 const imageByRef = statement<CaptureRow, { projectId: string; ref: string }>(
   'capture_image_by_ref',
   `${selectCapture}
@@ -202,7 +202,7 @@ export interface CaptureResult {
   source: Record<string, unknown>
 }
 
-/** Returns false if it is no longer being created. */
+/** Returns false if the copy is no longer being created. */
 export const finishCapture = async (tx: Tx, id: string, result: CaptureResult): Promise<boolean> =>
   (await finish.one(tx, { id, ...result })) !== undefined
 

@@ -39,7 +39,7 @@ export const redeemTicket = statement<ConsoleTicket, { hash: Buffer }>(
    WHERE expires_at > slipway_now()`,
 ).oneBy('hash')
 
-// If a process dies, its lease expires.
+// If the process of a session dies, its lease expires, and another session can take the console.
 const take = statement<{ session_id: string }, WriterParams & { isForced: boolean; leaseS: number }>(
   'console_take',
   `INSERT INTO console_sessions AS s (vm_id, session_id, holder, lease_until)

@@ -36,7 +36,7 @@ export interface DiskRow {
   host: string | null
   /** The group, if the disk was created with one of its members. */
   group_id: string | null
-  /** The snapshot that the disk was created from. It is kept when the snapshot is deleted. */
+  /** The snapshot that the disk was created from. This id is kept when the snapshot is deleted. */
   snapshot_id: string | null
   created_at: Date
   updated_at: Date

@@ -19,10 +19,10 @@ interface FinishedOperation {
   requestId: string
 }
 
-type Stored = Omit<FinishedOperation, 'request' | 'result'> & { request: string; result: string }
+type StoredOperation = Omit<FinishedOperation, 'request' | 'result'> & { request: string; result: string }
 
 // The operation is never in the queue: no worker claims it, and it blocks no other operation.
-const insert = statement<OperationRow, Stored>(
+const insert = statement<OperationRow, StoredOperation>(
   'operation_insert_finished',
   `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, location, generation, request, result,
                            state, completed_at, actor, request_id)

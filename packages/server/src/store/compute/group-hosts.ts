@@ -55,7 +55,7 @@ const room = statement<
 const openHosts = async (tx: Tx, locked: { id: string }[]): Promise<OpenHost[]> =>
   locked.length === 0 ? [] : open.all(tx, { ids: locked.map(({ id }) => id) })
 
-// What the hosts in service could run if they were empty.
+// Counts what the hosts in service could run if they were empty.
 const offering = statement<
   { location: string; vms: number; hosts: number },
   { family: string; gpuCount: number }
@@ -83,6 +83,6 @@ export const lockIdleHostsForGroup = async (tx: Tx, params: GroupHostParams, pol
 /** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
 export const listGroupRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)
 
-/** How many VMs of this size each location could run if its hosts in service were empty, and on how many hosts. */
+/** Lists how many VMs of this size each location could run if its hosts in service were empty, and on how many hosts. */
 export const listGroupOffering = (tx: Tx, { family, gpuCount }: { family: string; gpuCount: number }) =>
   offering.all(tx, { family, gpuCount })

@@ -8,7 +8,7 @@ export interface PlacementRequest {
   location: string
   family: Family
   gpuCount: number
-  /** The host of its disks, if they are local; null for any host. */
+  /** The host of the VM's disks, if they are local; null for any host. */
   allowedHosts: string[] | null
 }
 

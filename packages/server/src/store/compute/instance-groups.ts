@@ -151,7 +151,7 @@ export interface BootFailure {
   message: string
 }
 
-const failed = statement<
+const insertBootFailure = statement<
   never,
   { groupId: string } & Omit<BootFailure, 'host_id'> & { hostId: string | null }
 >(
@@ -316,7 +316,7 @@ export const recordBootFailure = (
   tx: Tx,
   groupId: string,
   { host_id, ...failure }: BootFailure,
-): Promise<number> => failed.run(tx, { groupId, hostId: host_id, ...failure })
+): Promise<number> => insertBootFailure.run(tx, { groupId, hostId: host_id, ...failure })
 
 export const countFailedGroups = async (tx: Tx, organizationId: string): Promise<number> =>
   (await failures.one(tx, { organizationId }))!.count

@@ -21,9 +21,9 @@ export interface NewOperation {
   scratch: Record<string, unknown>
   actor: string
   requestId: string
-  /** Only the start event has it; later events have no client. */
+  /** Only the start event contains the address; later events have no client. */
   clientAddress: string
-  /** The first step, if the admission itself has done it. */
+  /** The name of the first step, if the admission itself has done this step. */
   admittedStep: string | null
   /** The start event. */
   event: { type: EventType; data: Record<string, unknown> }
@@ -68,8 +68,8 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
 )
 
 // Ends the operations with valid leases, writes their events, and makes operations that wait for them due:
-// the deletion of the resource, and the operation of the group that it is a member of. With `mustAll`, it
-// fails if any lease is no longer valid.
+// the deletion of the resource, and the operation of the group that it is a member of. With `mustAll`, the
+// statement fails if any lease is no longer valid.
 const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
@@ -158,7 +158,7 @@ export interface OperationEnd {
   stepLog: StepEntry[] | null
 }
 
-/** Ends operations, except those whose lease is lost and cancelled ones that have a different result. */
+/** Ends operations, except those whose lease is lost, and cancelled operations whose result is not `cancelled`. */
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 

@@ -51,10 +51,10 @@ const claim = statement<ClaimedRow, ClaimParams>(
          WHERE ${claimable} ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED`),
 )
 
-// Claims operations of the organization with the fewest slots first, and within it of the project with the
-// fewest, each within its share. If several have the same number of slots, the one that was served least
-// recently comes first. The statement makes one index lookup for each project with unfinished operations,
-// regardless of the length of their queues, and skips operations that another worker is claiming.
+// Claims operations of the organization with the fewest slots first, and within it those of the project with the fewest
+// slots. Organizations and projects stay within their shares. If several have the same number of slots, the one that
+// was served least recently comes first. The statement makes one index lookup for each project with unfinished
+// operations, regardless of the length of their queues, and skips operations that another worker is claiming.
 const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
@@ -116,7 +116,7 @@ const heldBy = `
      WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
 // Gives this attempt a new generation and writes it to the resource, so that later attempts get higher ones.
-// A restored database may have adopted a later generation in the meantime.
+// The resource's generation can be higher than the operation's, if a restored database has adopted it from an engine.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH held AS (${heldBy}),

@@ -14,7 +14,7 @@ export interface OperationRow {
   name: OperationName
   resource_type: OperationType
   resource_id: string
-  /** '' if it can run anywhere. */
+  /** Empty if any worker can run the operation. */
   location: string
   generation: number
   request: Record<string, unknown>
@@ -56,7 +56,7 @@ export interface ClaimedOperation extends OperationRow {
   /** True if the operation was claimed after the lease of another worker expired. */
   was_held: boolean
   is_cancelled: boolean
-  /** The result of its first step's read, which was sent when the operation was created. */
+  /** What the first step needs, read when the operation was written (`AdmittedOperation.prefetch`). */
   prefetched?: Promise<unknown> | undefined
 }
 

@@ -23,7 +23,7 @@ export const findOperation = statement<
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 ).oneBy('projectId', 'id', 'type')
 
-// Unfinished operations are in the queue. Failed ones are few, and have their own indexes.
+// Unfinished operations are in the queue. Failed operations are few, and have their own indexes.
 const isInState = (unfinished: string) =>
   ({
     IN_PROGRESS: `id IN (${unfinished})`,
@@ -62,7 +62,7 @@ const unfinished = statement<OperationRow, { resourceIds: string[] }>(
    WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 
-// There is at most one other operation in addition to a deletion.
+// A resource has at most two unfinished operations, one of which is a deletion, so at most one other is found.
 const other = keyedStatement<object, { resourceId: string; id: string }>(
   'operation_other_unfinished',
   `SELECT w.resource_id AS "resourceId", w.id FROM unnest(:resourceId::uuid[], :id::uuid[]) AS w (resource_id, id)
@@ -95,7 +95,7 @@ interface ChildRow {
   result: { code: string; message: string } | null
 }
 
-/** Reads the operations that another one waits for. */
+/** Reads the operations that another operation waits for. */
 export const findChildOperations = statement<ChildRow, { ids: string[] }>(
   'operation_children',
   'SELECT id, state, result FROM operations WHERE id = ANY (:ids::uuid[]) ORDER BY id',

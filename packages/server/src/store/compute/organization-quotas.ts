@@ -38,7 +38,7 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   instance_templates: inProjects('instance_templates'),
   custom_images: (id) => `${inProjects('captures')(id)} AND t.kind = 'image'`,
   snapshots: (id) => `${inProjects('captures')(id)} AND t.kind = 'snapshot'`,
-  // The size of the source until the copy is complete, then the stored size.
+  // Counts the size of the source until the copy is complete, then the stored size.
   captured_gib: (id) =>
     `SELECT coalesce(sum(coalesce(ceil(t.stored_bytes / 1073741824.0), t.size_gib)), 0)::bigint
      FROM captures t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${id}`,

@@ -128,7 +128,7 @@ interface GpuClaim {
   heldFor?: string
 }
 
-/** The transaction has locked the hosts of the GPUs. It is retried if a GPU is no longer free. */
+/** Claims GPUs whose hosts the transaction has locked. The transaction is retried if a GPU is no longer free. */
 export const claimGpus = (tx: Tx, claim: GpuClaim): Promise<void> => tx.enqueue(writeClaims, claim)
 
 async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {

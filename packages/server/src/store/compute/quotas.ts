@@ -66,8 +66,8 @@ const read = statement<QuotaState, Columns<QuotaKey>>(
    FROM wanted w ${joinRows}`,
 )
 
-// Locks the organization's rows before the project's rows, because a trigger on the latter updates the
-// former. Both are locked in order, so that two transactions never deadlock. After waiting for a lock, both
+// Locks the organization's rows before the project's rows, because a trigger on the project's rows updates the
+// organization's. Both are locked in order, so that two transactions never deadlock. After waiting for a lock, both
 // rows show what the other transaction wrote. The transaction fails unless every quota covers the amount that
 // is taken; a release always succeeds.
 const change = statement<never, Columns<QuotaChange>>(

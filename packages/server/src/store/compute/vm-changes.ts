@@ -53,10 +53,10 @@ export interface NewVm {
   groupNumber: number | null
 }
 
-// Inserts VMs only if the catalogue still offers what they need or their custom image is available, and if
-// their names and addresses are free. Unless all of them can be inserted, the transaction fails. Rows are
-// inserted in the order of their names, so that two batches never deadlock. The ids of the subnets are
-// repeated as an array, because without statistics PostgreSQL would otherwise read all subnets.
+// Inserts VMs whose location, subnet and image are still available, and whose names and addresses are free. The
+// transaction fails unless all of them can be inserted. Rows are inserted in the order of their names, so that two
+// batches never deadlock. The ids of the subnets are repeated as an array, because without statistics PostgreSQL
+// would otherwise read all subnets.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
@@ -137,9 +137,9 @@ const healthAfterBoot = `CASE WHEN v.health IS NOT NULL
 
 // Writes everything that changes when a boot ends: one new version of each VM row, its meters and its event.
 // A member of a group may be metered before it runs (`group/barrier.ts`). VMs are locked in the order of
-// their ids, so that two batches never deadlock. The transaction fails unless all of them move. It records
-// the time at which it began, even if it had to wait for a lock.
-const started = statement<
+// their ids, so that two batches never deadlock. The transaction fails unless all of them move. The
+// recorded time is when the statement began, even if it had to wait for a lock.
+const start = statement<
   never,
   { vms: string; count: number; from: string[]; billed: string[]; eventType: string }
 >(
@@ -184,7 +184,7 @@ const started = statement<
    SELECT assert_or_abort(count(*) = :count, 'a VM is no longer starting') FROM moved`,
 )
 
-const stopped = statement<never, { id: string }>(
+const clearSshDestination = statement<never, { id: string }>(
   'vm_stopped',
   `UPDATE vms SET ssh_destination = '' WHERE id = :id`,
 )
@@ -232,12 +232,12 @@ const giveHostKey = statement<
 )
 
 // Locks the VMs in id order, so that two batches never deadlock.
-const replaced = statement<never, { ids: string[] }>(
+const setReplaced = statement<never, { ids: string[] }>(
   'vm_replaced',
   `WITH locked AS MATERIALIZED (SELECT id FROM vms WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE)
    UPDATE vms v SET last_replaced_at = slipway_now() FROM locked l WHERE v.id = l.id AND v.id = ANY (:ids::uuid[])`,
 )
-export const markVmsReplaced = (tx: Tx, ids: string[]) => replaced.run(tx, { ids })
+export const markVmsReplaced = (tx: Tx, ids: string[]) => setReplaced.run(tx, { ids })
 
 const remove = statement<never, { ids: string[] }>(
   'vm_delete',
@@ -298,10 +298,10 @@ export async function moveVmsToRunning(
   eventType: EventType,
 ): Promise<void> {
   const given = vms.map((vm) => ({ ...vm, eventId: uuid() }))
-  await started.run(tx, { vms: JSON.stringify(given), count: vms.length, ...states, eventType })
+  await start.run(tx, { vms: JSON.stringify(given), count: vms.length, ...states, eventType })
   tx.signal('events')
 }
-export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
+export const markVmStopped = (tx: Tx, id: string) => clearSshDestination.run(tx, { id })
 /** Null means that the host was forgotten, so no engine has the VM. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
 /** Returns false if this was already recorded. */

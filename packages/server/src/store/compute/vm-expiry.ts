@@ -26,7 +26,7 @@ export const listExpiredVms = statement<
   { limit: number }
 >('vm_expired', `${expired} LIMIT :limit`).allBy('limit')
 
-/** Returns undefined if the owner has extended the TTL since the VM was listed. */
+/** Returns undefined if the TTL was extended after the VM was listed. */
 export const lockExpiredVm = statement<{ id: string }, { id: string }, Tx>(
   'vm_lock_expired',
   'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',

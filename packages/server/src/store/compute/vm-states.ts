@@ -11,7 +11,7 @@ export interface KnownVm {
   is_os_disk_lost: boolean
 }
 
-// These VMs should be on the hosts, unless an operation is working on them.
+// Lists the VMs that should be on these hosts, except those with an unfinished operation.
 const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
   'vm_on_hosts',
   `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden,
@@ -55,6 +55,6 @@ export const listVmsOnLostHosts = (
   afterId: string,
   limit: number,
 ) => onLostHosts.all(db, { states, graceMs, afterId, limit })
-/** Locks the VM unless an operation has changed it since it had this generation. */
+/** Locks the VM, unless its generation has changed or an operation on it is unfinished. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, { id, generation })

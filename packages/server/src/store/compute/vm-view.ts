@@ -22,14 +22,14 @@ const dataDisk = object<Vm['disks'][number]>({
 })
 
 /**
- * Joins what a record needs in addition to the row `v` of vms: the time `t` and the current price `p` of its
- * type. It follows `v` in the FROM clause.
+ * Joins what a record needs in addition to the row `v` of vms: the time `t` and the current price `p` of the VM's
+ * type. This SQL follows `v` in the FROM clause.
  */
 export const billing = `CROSS JOIN moment t
    LEFT JOIN LATERAL (SELECT usd, valid_from FROM prices WHERE product_name = v.type AND valid_from <= t.now
      ORDER BY valid_from DESC LIMIT 1) p ON true`
 
-// The billed time costs the current price, except for a part to which an earlier price applied. Time without a price costs
+// Billed time costs the current price, except the part to which an earlier price applied. Time without a price costs
 // nothing. The unit is USD per hour times milliseconds. The milliseconds are computed like `ms_between`, inline in the plan.
 const spent = `
   v.spent_usd_ms + CASE
@@ -112,7 +112,7 @@ export async function findVmView(
   return found && new JsonText(found.record)
 }
 
-/** Returns the record of any project's VM, including hidden ones. */
+/** Returns the record of a VM of any project, even if the VM is hidden (see `findAnyVm`). */
 export async function vmViewOf(tx: Tx, id: string): Promise<JsonText<Vm>> {
   return new JsonText((await anyById.one(tx, { id }))!.record)
 }

@@ -77,15 +77,15 @@ export interface VmRow {
   created_at: Date
   updated_at: Date
   deleted_at: Date | null
-  /** Set if its host no longer has the OS disk: the VM is neither billed nor started. */
+  /** Set if the VM's host no longer has the OS disk: the VM is neither billed nor started. */
   os_disk_lost_at: Date | null
   instance_template_id: string | null
   group_id: string | null
   group_number: number | null
   metered_since: Date | null
-  /** The reservation that provides its GPUs now. */
+  /** The reservation that provides the VM's GPUs now. */
   reservation_id: string | null
-  /** The custom image that the VM was created from. It is kept when the image is deleted. */
+  /** The custom image that the VM was created from. This id is kept when the image is deleted. */
   custom_image_id: string | null
   disks: VmDiskRow[]
 }
@@ -128,8 +128,8 @@ const lockAnySeveral = statement<VmRow, { ids: string[] }>(
 )
 
 // Locks VMs in id order, so that two transactions that lock several VMs never deadlock. Without statistics,
-// PostgreSQL expects almost no VMs that are not deleted, and would read the index of all of them. This form
-// makes it look up the ids.
+// PostgreSQL assumes that almost all VMs are deleted, and would read the whole index of the other VMs. This form
+// makes PostgreSQL look up the ids.
 const lockSeveral = statement<never, { projectIds: string[]; ids: string[] }>(
   'vm_lock_several',
   `SELECT v.id FROM unnest(:projectIds::uuid[], :ids::uuid[]) AS w (project_id, id)
@@ -144,8 +144,8 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
-// The range and the ORDER BY make PostgreSQL use the index on names. If it expects one VM per project, an
-// index on the project alone would look equally good to it, and it would read all VMs of the project.
+// The range and the ORDER BY make PostgreSQL use the index on names. If PostgreSQL expects one VM per
+// project, an index on the project alone looks equally good to it, and it reads all VMs of the project.
 const named = statement<
   { project_id: string; name: string; is_taken: boolean; has_reservations: boolean; now: Date },
   { projectIds: string[]; names: string[] }
@@ -186,9 +186,9 @@ const forEngine = keyedStatement<VmEngineRow, { id: string }>(
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
-/** Finds a VM of any project, including hidden ones. */
+/** Finds a VM of any project, including hidden VMs: those that were deleted while their host was down. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
-/** Locks a VM of any project, including hidden ones. */
+/** Locks a VM of any project, including hidden VMs. */
 export const lockAnyVm = gathered(async (tx: Tx, ids: string[]): Promise<(VmRow | undefined)[]> => {
   const byId = new Map((await lockAnySeveral.all(tx, { ids })).map((vm) => [vm.id, vm]))
   return ids.map((id) => byId.get(id))

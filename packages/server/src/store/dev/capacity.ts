@@ -30,7 +30,7 @@ const hold = statement<never, { ids: string[] }>(
 
 /**
  * Holds back free GPUs of the family so that exactly `vms` VMs with `gpuCount` GPUs each fit. If fewer
- * fit, returns their number and holds back none.
+ * fit, returns how many fit and holds back no GPUs.
  */
 export async function limitCapacity(tx: Tx, stock: Stock, gpuCount: number, vms: number): Promise<number> {
   await lock.all(tx, stock)
@@ -48,6 +48,6 @@ export async function limitCapacity(tx: Tx, stock: Stock, gpuCount: number, vms:
   return vms
 }
 
-/** Lists the hosts that the transaction has locked. */
+/** Locks the hosts of the family in the location, and lists them. */
 export const listHostIds = async (tx: Tx, stock: Stock): Promise<string[]> =>
   (await lock.all(tx, stock)).map(({ id }) => id)

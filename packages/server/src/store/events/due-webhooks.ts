@@ -62,8 +62,8 @@ export const lockWebhooks = statement<{ id: string; failures: number }, { ids: s
 ).allBy('ids')
 
 // A webhook is due when the first delivery of one of its queues is due and the pause of its receiver has
-// ended. A webhook that is already waiting keeps its position, even if deliveries are added; one that had its
-// turn moves to the end. The caller has locked the rows.
+// ended. A webhook that is already waiting keeps its position, even if deliveries are added; a webhook that
+// had its turn moves to the end. The caller has locked the rows.
 const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
   'webhooks_schedule',
   `UPDATE webhooks w SET due_at = CASE

@@ -77,8 +77,8 @@ const anyPending = statement<{ is_any: boolean }>(
 const isAnyPending = sharedRead(async (db, _: null) => (await anyPending.one(db))!.is_any)
 
 // Both lock statements record in a transaction setting whether this transaction is the stamper, so that the
-// statement that stamps can be sent with them. The first one also checks for pending events, so that one
-// round trip is enough.
+// statement that stamps can be sent with them. `tryStamperLock` also checks for pending events, so that
+// one round trip is enough.
 const isStamper = `current_setting('slipway.is_stamper', true) = 'true'`
 const tryStamperLock = statement(
   'event_stamper_try',
@@ -93,9 +93,9 @@ const stamperLock = statement(
 const eventColumns = `id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, client_address,
           data, created_at`
 
-// An earlier statement took the stamper's lock, so that the snapshot of this one includes everything that the
-// previous stamper committed; otherwise the same positions would be assigned again. Events become visible
-// with its commit. The array makes PostgreSQL look up the events one by one, even without statistics.
+// An earlier statement took the stamper's lock, so that the snapshot of this statement includes everything that
+// the previous stamper committed; otherwise the same positions would be assigned again. Events become visible
+// when this transaction commits. The array makes PostgreSQL look up the events one by one, even without statistics.
 const stamp = statement<never, { limit: number }>(
   'event_stamp',
   `WITH removed AS (

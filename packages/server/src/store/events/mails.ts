@@ -48,7 +48,7 @@ export interface NoticeRow {
   organization_id: string
   /** Owners and admins who can sign in. */
   recipients: string[]
-  /** The additional recipients. */
+  /** The additional recipients of the organization's alerts. */
   alert_emails: string[]
 }
 

@@ -116,8 +116,8 @@ export const insertWebhook = async (
 }
 
 /**
- * For `overlapS` seconds, deliveries are also signed with the previous secret. The caller has locked the
- * webhook's row.
+ * Replaces the secret. For `overlapS` seconds, deliveries are also signed with the previous secret. The caller
+ * has locked the webhook's row.
  */
 export async function replaceWebhookSecret(
   tx: Tx,

@@ -4,11 +4,11 @@ import { statement } from '../../postgres/statement.ts'
 /** An operation that only clients of the compatible API see. */
 export interface FamilyOperationRow {
   operation: Record<string, unknown>
-  /** The operations that create its VMs; empty if it has ended. */
+  /** The operations that create the VMs of a bulk creation; empty for any other operation. */
   parts: string[]
 }
 
-/** How many operations are kept for each project. Each new one removes older ones. */
+/** How many operations are kept for each project. Storing an operation removes the oldest ones above this number. */
 const maxPerProject = 1_000
 
 // A repeated request finds the operation of the first one, and does not change it.
@@ -43,7 +43,7 @@ interface NewFamilyOperation {
 }
 
 /**
- * Returns the operation that is stored for this request: this one, or that of an earlier identical request.
+ * Stores the operation, unless an earlier identical request has stored one. Returns the stored operation.
  */
 export async function keepFamilyOperation(
   db: Queryable,

@@ -68,7 +68,7 @@ const stuckOperations = (from: string) => `
   LEFT JOIN firewall_rules r ON r.id = o.resource_id
   WHERE ${needsOperator}`
 
-// If a VM or group with the same name exists, the creation was repeated.
+// If a VM or group with the same name exists, the creation was repeated, and there is no alert.
 const failedCreations = (resourceType: 'vm' | 'instance_group', existing: string) => `
   SELECT 'creation_failed', '${resourceType}', o.resource_id, o.request ->> 'name', o.project_id, NULL, o.completed_at,
          jsonb_build_object('operation_id', o.id, 'reason', o.result ->> 'message')

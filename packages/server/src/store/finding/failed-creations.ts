@@ -1,5 +1,5 @@
 /**
- * Creations of VMs or of instance groups that failed within the last day, as the end of a FROM clause. A creation that ended
+ * The SQL after FROM for creations of VMs or of instance groups that failed within the last day. A creation that ended
  * because the resource was deleted in the meantime is not a failure. A member that does not boot is a failure of its group.
  */
 export const failedCreationsOf = (resourceType: 'vm' | 'instance_group') => `operations o

@@ -9,7 +9,10 @@ export interface ProjectSummaryRow {
   month_to_date_usd: string
 }
 
-/** Lists the projects of an organization, oldest first. Counts only its own VMs; the costs are running totals. */
+/**
+ * Lists the projects of an organization, oldest first. Counts only the VMs of these projects; the costs are running
+ * totals.
+ */
 export const listProjectSummaries = statement<ProjectSummaryRow, { organizationId: string }>(
   'project_summaries',
   `SELECT p.id, p.name, v.vms, v.running_vms, round(coalesce(s.usd_per_hour, 0), 6)::text AS usd_per_hour,

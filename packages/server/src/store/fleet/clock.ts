@@ -18,7 +18,7 @@ const latestTime = `greatest(${real} + ahead, latest)`
 const inMs = (interval: string) => `(extract(epoch FROM ${interval}) * 1000)::float8`
 const isStepBack = `${real} + ahead < latest - interval '${alertMs} milliseconds'`
 
-// If the clock went back, the time continues from the latest record, and then pauses for a tenth of each
+// If the clock went back, the service's time continues from the latest record, and then pauses for a tenth of each
 // second until it agrees with the clock again. One process writes the record; the others wait for the row and
 // then read the new record.
 const record = statement<Observation>(

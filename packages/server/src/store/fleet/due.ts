@@ -21,7 +21,7 @@ const found = (rows: string) => `(SELECT count(*) FROM (${rows} LIMIT 1) AS firs
 const conditions = {
   operations: found(`SELECT FROM operation_queue WHERE ${claimable} ORDER BY run_at`),
   events: found('SELECT FROM events_pending'),
-  // There are events without deliveries, or deliveries that are due.
+  // True if there are events without deliveries, or deliveries that are due.
   webhooks: `${eventsAfter('(SELECT position FROM webhook_fan_out)')} AND ${found('SELECT FROM webhooks ORDER BY since_position')}
     OR ${found('SELECT FROM webhooks WHERE NOT is_slow AND due_at <= slipway_now() ORDER BY due_at')}
     OR ${found('SELECT FROM webhooks WHERE is_slow AND due_at <= slipway_now() ORDER BY due_at')}`,

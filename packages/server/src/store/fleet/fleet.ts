@@ -163,7 +163,10 @@ export interface HostFilter {
   limit: number
 }
 
-/** The host is `down` until its first report. Returns its id, or undefined if the location has a host of this name. */
+/**
+ * The host is `down` until its first report. Returns its id, or undefined if the location already has a host of this
+ * name.
+ */
 export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
   return (await insert.one(tx, { id: uuid(), location, name }))?.id
 }
@@ -172,7 +175,7 @@ export async function insertHost(tx: Tx, location: string, name: string): Promis
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
   (await setSchedulable.run(tx, { id, isSchedulable })) > 0
 
-/** Returns the names of the hosts that an operator has cordoned. */
+/** Returns which of these hosts an operator has cordoned or is draining. */
 export const listCordonedHosts = async (
   db: Queryable,
   location: string,
@@ -191,7 +194,7 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
 }
 
 /**
- * Locks the GPU's host, and marks the GPU for a check by the host's next report. `isMarked` is false if the
+ * Locks the GPU's host, and marks the GPU for a check at the host's next report. `isMarked` is false if the
  * GPU is used or held.
  */
 export async function requestGpuCheck(

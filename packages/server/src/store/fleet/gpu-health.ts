@@ -165,8 +165,8 @@ export const listReplaceableVms = statement<ReplaceableVm, { location: string }>
 export const commonCause = { vms: 3, percent: 10 }
 
 /**
- * An SQL condition on the name of a location. To save work, the location's VMs are counted only if at least
- * `commonCause.vms` of them are unhealthy.
+ * The SQL condition for a location whose unhealthy VMs probably have a common cause. To save work, the location's VMs
+ * are counted only if at least `commonCause.vms` of them are unhealthy.
  */
 export const hasCommonCause = (location: string) => `
   (SELECT CASE WHEN count(*) < ${commonCause.vms} THEN false ELSE count(*) * 100 > ${commonCause.percent} * (

@@ -81,7 +81,7 @@ const gpuMembers = [
   'isLost',
   'hostXids',
 ] as const
-/** Rounded to milliseconds, because JavaScript later writes it as the time of a fault. */
+/** Rounded to milliseconds, because JavaScript later writes this time as the time of a fault. */
 const lostNow = `date_trunc('milliseconds', slipway_now())`
 
 // Only a reservation keeps a GPU that has failed its check.
@@ -229,7 +229,10 @@ export interface HostChange {
   found: ReportedGpu[]
 }
 
-/** The transaction has locked the hosts. They are written before their GPUs, because the free counts depend on them. */
+/**
+ * The transaction has locked the hosts. Hosts are written before GPUs, because the counts of free GPUs depend on the
+ * hosts.
+ */
 export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: ReportRequest): Promise<void> {
   await updateHosts.run(tx, columns(hosts, ['id', 'family', 'usableGpus', 'capabilities', 'state']))
   const known = hosts.flatMap((host) => host.known)

@@ -14,10 +14,10 @@ export interface LocationRow {
   engine_problem: string
 }
 
-/** True if the location's engine has recently returned its inventory. */
 interface EngineState {
   location: string
   engine: LocationRow['engine']
+  /** True if the location's engine has recently returned its inventory. */
   is_answering: boolean
 }
 

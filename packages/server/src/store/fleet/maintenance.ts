@@ -38,7 +38,7 @@ export const setMaintenance = statement<{ id: string }, { id: string; at: Date; 
    WHERE id = :id AND :at::timestamptz > slipway_now() RETURNING id`,
 ).one
 
-/** Returns whether tenants were notified of a maintenance that has not begun; undefined if none was announced. */
+/** Cancels maintenance. Returns whether tenants were notified and it has not begun; undefined if none was announced. */
 export const clearMaintenance = statement<{ is_awaited: boolean }, { id: string }, Tx>(
   'maintenance_clear',
   `UPDATE hosts h SET maintenance_at = NULL, maintenance_note = '', maintenance_announced_at = NULL, maintenance_notices = 0
@@ -51,7 +51,7 @@ export const setHostNote = statement<{ id: string }, { id: string; note: string 
   'UPDATE hosts SET note = :note WHERE id = :id RETURNING id',
 ).one
 
-/** Lists the VMs that need a host to run. */
+/** Lists the VMs that need this host to run. */
 const listHostVms = statement<
   { id: string; name: string; labels: Record<string, string>; project_id: string },
   { id: string }

@@ -44,7 +44,7 @@ const captureGenerations = statement<{ id: string }, { ids: string[]; generation
    RETURNING c.id`,
 )
 
-interface Seen {
+interface ReportedGenerations {
   vms: { id: string; generation: number; firewallGeneration: number }[]
   disks: { id: string; generation: number }[]
   captures: { id: string; generation: number }[]
@@ -54,7 +54,10 @@ interface Seen {
  * Adopts generations that engines report and that are newer than those in the database. Returns the ids of
  * the changed resources.
  */
-export async function takeGenerations(db: Queryable, { vms, disks, captures }: Seen): Promise<string[]> {
+export async function takeGenerations(
+  db: Queryable,
+  { vms, disks, captures }: ReportedGenerations,
+): Promise<string[]> {
   const taken = await vmGenerations.all(db, {
     ids: vms.map(({ id }) => id),
     generations: vms.map(({ generation }) => generation),

@@ -14,7 +14,7 @@ export interface AccessKeyRow {
   role: KeyRole
   prefix: string
   created_by: string | null
-  /** The key that created this key; null if a signed-in user did, or if it is not known. */
+  /** The key that created this key; null if a signed-in user created it, or if the creator is not known. */
   parent_id: string | null
   created_at: Date
   expires_at: Date | null
@@ -79,8 +79,9 @@ export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Also finds the descendants of keys that are already revoked. Misses keys that are created while it waits
- * for a lock. OFFSET and the array make PostgreSQL look up the keys one by one, even without statistics.
+ * Revokes the keys that this key created, directly or through other keys, even if some of those keys are already
+ * revoked. Misses keys that are created while the statement waits for a lock. OFFSET and the array make PostgreSQL look
+ * up the keys one by one, even without statistics.
  */
 export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
   'access_keys_revoke_descendants',
@@ -100,7 +101,7 @@ export const revokeAccessKeysOfProject = statement<never, { projectId: string },
 const ofUserInProjects = `k.kind = 'project' AND k.created_by = :userId AND k.revoked_at IS NULL
   AND k.project_id IN (SELECT id FROM projects WHERE organization_id = :organizationId)`
 
-/** Lists the project keys in the organization that the user created. */
+/** Lists the keys that the user created for projects of the organization. */
 export const listProjectKeysOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
   'access_key_list_of_user',
   `SELECT k.* FROM access_keys k WHERE ${ofUserInProjects} ORDER BY k.id DESC`,
@@ -115,7 +116,7 @@ export const revokeProjectKeysOfUser = statement<
   `UPDATE access_keys k SET revoked_at = slipway_now() WHERE ${ofUserInProjects} RETURNING k.*`,
 ).allBy('organizationId', 'userId')
 
-/** Revokes the keys of the organization that the user created, except those with a role in `kept`. */
+/** Revokes the keys that the user created for the organization, except those with a role in `kept`. */
 export const revokeOrganizationKeysOfUser = statement<
   AccessKeyRow,
   { organizationId: string; userId: string; kept: readonly Role[] },

@@ -87,7 +87,7 @@ const keyByDigest = keyedStatement<
 )
 
 // A key's row is updated at most once a minute, so that not every request writes.
-const keyUsed = statement<never, { id: string }>(
+const recordKeyUse = statement<never, { id: string }>(
   'access_key_used',
   `UPDATE access_keys SET last_used_at = slipway_now()
    WHERE id = :id AND (last_used_at IS NULL OR last_used_at < slipway_now() - interval '1 minute')`,
@@ -137,7 +137,7 @@ export async function findKeyCaller(
 ): Promise<Caller | null> {
   const row = await keyByDigest.one(db, { digest })
   if (!row) return null
-  if (recordsUse && row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
+  if (recordsUse && row.is_use_due) recordKeyUse.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
   const key: KeyCaller = {
     id: row.id,

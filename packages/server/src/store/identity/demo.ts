@@ -12,7 +12,7 @@ const countOrganizations = statement<{ has_any: boolean }>(
   'SELECT EXISTS (SELECT FROM organizations) AS has_any',
 )
 
-/** Finds the owner with this address and the project of this name, in the same organization. */
+/** Finds the owner with this e-mail address and the project of this name, in the same organization. */
 export const findDemo = statement<DemoRow, { email: string; projectName: string }>(
   'demo_find',
   `SELECT m.organization_id, p.id AS project_id, u.id AS user_id

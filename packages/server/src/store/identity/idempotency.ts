@@ -15,7 +15,7 @@ const lockKeys = statement<{ is_locked: boolean }, Columns<CallersKey>>(
    FROM unnest(:caller::text[], :keyHash::bytea[]) WITH ORDINALITY AS k (caller, key_hash, ordinal) ORDER BY ordinal`,
 )
 
-const stored = statement<StoredResponse & { caller: string; key_hash: Buffer }, Columns<CallersKey>>(
+const findResponses = statement<StoredResponse & { caller: string; key_hash: Buffer }, Columns<CallersKey>>(
   'idempotency_find',
   `SELECT i.caller, i.key_hash, i.request_hash, i.answer_sealed
    FROM unnest(:caller::text[], :keyHash::bytea[]) AS k (caller, key_hash)
@@ -49,7 +49,7 @@ export interface KeyState {
 export const lockIdempotencyKey = gathered(
   async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
     const wanted = columns(keys, ['caller', 'keyHash'])
-    const [locked, responses] = await Promise.all([lockKeys.all(tx, wanted), stored.all(tx, wanted)])
+    const [locked, responses] = await Promise.all([lockKeys.all(tx, wanted), findResponses.all(tx, wanted)])
     return keys.map(({ caller, keyHash }, index) => ({
       isOurs: locked[index]!.is_locked,
       response: responses.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),

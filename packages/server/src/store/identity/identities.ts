@@ -33,7 +33,7 @@ export const deleteIdentities = statement<never, { issuer: string; userId: strin
   'DELETE FROM user_identities WHERE issuer = :issuer AND user_id = :userId',
 ).runBy('issuer', 'userId')
 
-/** Changes the address of an account without a password to the address that its provider reports. */
+/** Changes the e-mail address of an account without a password to the address that its provider reports. */
 export const setEmailFromProvider = statement<never, { userId: string; email: string }, Tx>(
   'identity_set_email',
   'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',

@@ -3,7 +3,7 @@ import { zeroUuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Offers a membership, the operator role, or, with neither, only an account. */
+/** An invitation to a membership, to the operator role, or, with neither, only to an account. */
 export interface InvitationRow {
   id: string
   email: string
@@ -28,7 +28,7 @@ export interface Inviter {
   madeAs: 'owner' | 'operator'
 }
 
-// There is one row for each offer to an address. Inviting again keeps the id and replaces the code.
+// There is one row for each offer to an e-mail address. Inviting again keeps the id and replaces the code.
 const put = statement<InvitationRow, NewInvitation>(
   'invitation_put',
   `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, maker_user_id,

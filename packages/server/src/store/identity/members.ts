@@ -83,7 +83,7 @@ export const listMembers = (
     limit,
   })
 
-/** Returns whether an account with this address is a member. */
+/** Returns whether an account with this e-mail address is a member. */
 export const isMemberEmail = async (db: Queryable, organizationId: string, email: string) =>
   (await isMember.one(db, { organizationId, email }))!.is_member
 

@@ -17,7 +17,7 @@ export interface OrganizationRow {
 export interface AccountRow extends OrganizationRow {
   projects: number
   vms: number
-  /** This month so far, exact: USD per hour times milliseconds. */
+  /** What the organization has spent this month, exactly: in USD per hour times milliseconds. */
   spent_usd_ms: string
 }
 

@@ -9,8 +9,8 @@ interface Attempt {
   address: string
 }
 
-// Attempts are counted one after another, so that concurrent attempts cannot all see counts below the limits. The address is
-// always locked before the e-mail.
+// Attempts are counted one after another, so that concurrent attempts cannot all see counts below the limits. The client's
+// address is always locked before the e-mail address.
 const lock = statement<never, { key: string }>(
   'password_failures_lock',
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 43))',
@@ -47,7 +47,7 @@ export const releasePasswordAttempt = statement<never, { id: number }>(
   'DELETE FROM password_failures WHERE id = :id',
 ).runBy('id')
 
-/** Deletes the failures of a user at an address after the user has signed in from there. */
+/** Deletes a user's failures from an address after the user has signed in from there. */
 export const clearPasswordFailures = statement<never, Attempt>(
   'password_failures_clear',
   'DELETE FROM password_failures WHERE email = :email AND address = :address',

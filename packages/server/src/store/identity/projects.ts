@@ -56,7 +56,7 @@ const update = statement<ProjectRow, { id: string; name: string | null; labels: 
    WHERE id = :id AND deleted_at IS NULL RETURNING *`,
 )
 
-// Also counts VMs that are hidden because their host is down.
+// Also counts VMs that were deleted while their host was down.
 const countContents = statement<
   {
     vms: number

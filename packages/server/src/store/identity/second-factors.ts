@@ -46,7 +46,7 @@ const spendCode = statement<never, { userId: string; hash: Buffer }>(
 export const hasTotp = async (db: Queryable, userId: string): Promise<boolean> =>
   (await isSetUp.one(db, { userId }))?.is_set_up ?? false
 
-/** Also replaces the recovery codes. */
+/** Confirms the second factor, and replaces the recovery codes. */
 export async function confirmTotp(tx: Tx, userId: string, hashes: Buffer[]): Promise<void> {
   await confirm.run(tx, { userId })
   await removeCodes.run(tx, { userId })

@@ -12,7 +12,7 @@ export interface SessionRow {
   expires_at: Date
 }
 
-/** A family without a valid refresh token has ended. */
+/** Lists the user's active sessions. A family without a valid refresh token has ended. */
 export const listSessions = statement<SessionRow, { userId: string }>(
   'session_list',
   `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at,

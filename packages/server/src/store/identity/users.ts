@@ -16,7 +16,7 @@ export interface UserRow {
   last_sign_in_at: Date | null
 }
 
-/** An account, or an invitation to become one. */
+/** An account, or an invitation to create one. */
 export interface PersonRow {
   id: string
   email: string
@@ -35,7 +35,7 @@ export interface UserAccountRow extends UserRow {
   memberships: { organization_id: string; organization_name: string; role: Role }[]
 }
 
-/** Finds the password account with this address. Single sign-on accounts are found by their subject. */
+/** Finds the password account with this e-mail address. Single sign-on accounts are found by their subject. */
 export const findUserByEmail = statement<UserRow, { email: string }>(
   'user_by_email',
   'SELECT * FROM users WHERE email = :email AND password_hash IS NOT NULL',

@@ -132,14 +132,14 @@ export const listLatestSamples = statement<LatestSample, { projectId: string }>(
    WHERE v.project_id = :projectId AND v.deleted_at IS NULL ORDER BY v.id`,
 ).allBy('projectId')
 
-export interface MeteredVm {
+export interface MeasuredVm {
   id: string
   name: string
   gpus: { uuid: string; name: string }[] | null
 }
 
 /** Finds VMs of a project for their metrics. */
-export const listMeteredVms = statement<MeteredVm, { projectId: string; ids: string[] }>(
+export const listMeasuredVms = statement<MeasuredVm, { projectId: string; ids: string[] }>(
   'vm_metrics_vms',
   `SELECT v.id, v.name, k.gpus FROM vms v LEFT JOIN vm_guests k ON k.vm_id = v.id
    WHERE v.id = ANY (:ids::uuid[]) AND v.project_id = :projectId AND v.deleted_at IS NULL ORDER BY v.id DESC`,

@@ -126,7 +126,9 @@ export async function findFreeAddresses(
       privateAddress: firstUntaken(wanted[ordinal]!.networkId, private_addresses),
       publicAddress: firstUntaken('public', public_addresses),
     }))
-  return isExact ? Promise.all(found.map((each, ordinal) => searched(tx, wanted[ordinal]!, each))) : found
+  return isExact
+    ? Promise.all(found.map((each, ordinal) => searchMissing(tx, wanted[ordinal]!, each)))
+    : found
 }
 
 /** Finds a free public address; null if all addresses of the range are taken. */
@@ -140,7 +142,8 @@ export async function findFreePublicAddress(tx: Tx, range: AddressRange): Promis
   )
 }
 
-async function searched(
+/** Searches the whole range for each address that no candidate provided. */
+async function searchMissing(
   tx: Tx,
   { networkId, inside, outside }: AddressRanges,
   found: FreeAddresses,
@@ -153,7 +156,7 @@ async function searched(
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
 
-// A firewall of the project may still allow the address if it has been outdated since this time or earlier.
+// A firewall of the project may still allow the address if the firewall has been outdated since this time or earlier.
 // Firewalls on a host that is down do not count, because they are updated before the host is up again.
 const mayStillAllow = (projectId: string, heldAt: string) => `
   EXISTS (SELECT FROM locations l JOIN vms v ON v.location = l.name AND v.project_id = ${projectId}

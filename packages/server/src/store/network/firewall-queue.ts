@@ -161,6 +161,6 @@ export interface TriedFirewall {
   pauseMs: number
 }
 
-/** Writes the results of claims. The transaction is retried if it deadlocks with a change of rules. */
+/** Writes the results of attempts. The transaction is retried if it deadlocks with a change of rules. */
 export const recordTriedFirewalls = (database: Database, tried: TriedFirewall[]): Promise<number> =>
   database.transaction((tx) => recordTried.run(tx, columns(tried, ['id', 'generation', 'pauseMs'])))

@@ -69,10 +69,11 @@ const recordList = statement<
   ),
 )
 
-// The columns are jsonb, but the driver would send a JavaScript array as a PostgreSQL array.
-type Stored<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; destinations: string }
+// These columns are jsonb, so their values are sent as JSON text: the driver would send a JavaScript array as a
+// PostgreSQL array.
+type RuleParams<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; destinations: string }
 
-const ruleInsert = statement<never, Stored<NewRule>>(
+const ruleInsert = statement<never, RuleParams<NewRule>>(
   'rule_insert',
   `INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports,
      destinations, destination_ports, protocols, labels)
@@ -80,7 +81,7 @@ const ruleInsert = statement<never, Stored<NewRule>>(
      :destinations, :destinationPorts, :protocols, :labels)`,
 )
 
-const ruleWrite = statement<never, Stored<RuleContent>>(
+const ruleWrite = statement<never, RuleParams<RuleContent>>(
   'rule_write',
   `UPDATE firewall_rules SET name = :name, state = :state, sources = :sources, source_ports = :source_ports,
           destinations = :destinations, destination_ports = :destination_ports, protocols = :protocols,
@@ -144,17 +145,17 @@ export interface NewRule {
   labels: Labels
 }
 
-const stored = <Rule extends Pick<RuleRow, 'sources' | 'destinations'>>(rule: Rule): Stored<Rule> => ({
+const paramsOf = <Rule extends Pick<RuleRow, 'sources' | 'destinations'>>(rule: Rule): RuleParams<Rule> => ({
   ...rule,
   sources: JSON.stringify(rule.sources),
   destinations: JSON.stringify(rule.destinations),
 })
 
-export const insertRule = (tx: Tx, r: NewRule) => ruleInsert.run(tx, stored(r))
+export const insertRule = (tx: Tx, r: NewRule) => ruleInsert.run(tx, paramsOf(r))
 
 type RuleContent = Omit<RuleRow, 'project_id' | 'network_id' | 'direction' | 'action' | 'generation'>
 
-export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, stored(r))
+export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, paramsOf(r))
 
 export async function setRuleState(tx: Tx, id: string, to: RuleState, from: RuleState[]): Promise<boolean> {
   return (await ruleMove.one(tx, { id, to, from })) !== undefined

@@ -39,7 +39,7 @@ const find = keyedStatement<SimulatedVm, { id: string }>(
 )
 
 // In a FROM clause, this lets the statement commit without waiting for the disk. A transaction that depends
-// on it commits later, and that commit also writes this one to disk. Work that a crash loses is repeated.
+// on the statement commits later, and that commit also writes this one to disk. Work that a crash loses is repeated.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
 // Defines new VMs, updates those that are off, and starts them if wanted. Each change needs a generation that
@@ -83,7 +83,7 @@ export interface WantedVm extends SimulatedPlacement {
   firewall: unknown[]
   firewallGeneration: number
   power: 'on' | 'off'
-  /** The duration of its boot, and the serial output. */
+  /** The duration of the VM's boot, and its serial output. */
   readyInMs: number
   lines: string
 }
@@ -329,7 +329,7 @@ const loseHost = statement<never, { location: string; name: string; isLost: bool
 
 export interface SimulatedFault {
   method: string
-  /** Null for the next call, for any resource. */
+  /** Null if the fault affects the next calls for any resource. */
   resourceId: string | null
   kind: 'fail' | 'reject' | 'lie' | 'forget' | 'delay'
   delayMs: number

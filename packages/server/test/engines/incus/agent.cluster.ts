@@ -30,7 +30,7 @@ const on = (generation: number, ...rules: CompiledRule[]): WantedState => ({
   firewall: { generation, rules },
 })
 
-/** A VM with a public address that is routed to its member. */
+/** Returns a VM with a public address, and routes the address to the member of the VM. */
 async function publicSpecOn(host: string): Promise<VmSpec> {
   const spec = cluster.specOn(host)
   const publicAddress = `203.0.113.${spec.network.privateAddress.split('.').at(-1)}`
@@ -98,7 +98,7 @@ test(
     // Each call must succeed the first time: nothing is retried here.
     const fresh = await publicSpecOn('m3')
     expect(await engine.ensureVm(fresh, on(1, ssh()), at(1))).toMatchObject({ firewallGeneration: 1 })
-    // A subnet that no member has yet.
+    // This VM is in a subnet that no member has yet.
     const other = cluster.specOn('m1')
     other.network = {
       ...{ ...other.network, networkId: randomUUID(), privateAddress: '10.66.0.5' },
@@ -121,26 +121,30 @@ test(
   },
 )
 
-test('a VM waits for the agent of its member, and the filter stays without it', within, async () => {
-  const { engine, at } = cluster
-  const [member] = cluster.members
-  const old = await publicSpecOn('m1')
-  await retrying(() => engine.ensureVm(old, on(1, ssh()), at(1)))
-  await eventually(() => greets(old), patienceMs)
-  await member!.killAgent()
-  const late = await publicSpecOn('m1')
-  await expect(engine.ensureVm(late, on(1, ssh()), at(1))).rejects.toMatchObject({
-    ...{
-      kind: 'unavailable',
-      message: expect.stringMatching(/the agent of m1 did not apply .* slipway-agent/),
-    },
-  })
-  expect([await greets(old), (await member!.packetFilter()).includes(late.id)]).toEqual([true, false])
-  await member!.startAgent()
-  await retrying(() => engine.ensureVm(late, on(1, ssh()), at(1)))
-  await eventually(() => greets(late), patienceMs)
-  for (const spec of [old, late]) await retrying(() => engine.removeVm(spec, at(2)))
-})
+test(
+  'while the agent of a member is down, the packet filter stays active and new VMs wait',
+  within,
+  async () => {
+    const { engine, at } = cluster
+    const [member] = cluster.members
+    const old = await publicSpecOn('m1')
+    await retrying(() => engine.ensureVm(old, on(1, ssh()), at(1)))
+    await eventually(() => greets(old), patienceMs)
+    await member!.killAgent()
+    const late = await publicSpecOn('m1')
+    await expect(engine.ensureVm(late, on(1, ssh()), at(1))).rejects.toMatchObject({
+      ...{
+        kind: 'unavailable',
+        message: expect.stringMatching(/the agent of m1 did not apply .* slipway-agent/),
+      },
+    })
+    expect([await greets(old), (await member!.packetFilter()).includes(late.id)]).toEqual([true, false])
+    await member!.startAgent()
+    await retrying(() => engine.ensureVm(late, on(1, ssh()), at(1)))
+    await eventually(() => greets(late), patienceMs)
+    for (const spec of [old, late]) await retrying(() => engine.removeVm(spec, at(2)))
+  },
+)
 
 test(
   'a member that is cordoned while its agent reports keeps both the cordon and the report',
@@ -159,8 +163,8 @@ test(
       await retrying(() => engine.ensureVm(spec, on(1, ssh()), at(1)))
       for (const generation of [2, 3]) await retrying(() => engine.applyFirewall(spec, [], at(generation)))
     }
-    // Incus can repeat the transaction of a write with values that it read before another write. The agent then restores the
-    // previous cordon, so the cordon is set again until it is there, as the service does at each inspection.
+    // Incus can repeat the transaction of a write with values that it read before another write. A write of the agent
+    // then restores the previous cordon, so the test sets the cordon again until it stays, as each inspection does.
     const cordon = (isCordoned: boolean) =>
       eventually(async () => {
         await retrying(() => engine.cordonHost('m2', isCordoned, signal))

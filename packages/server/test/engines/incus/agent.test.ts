@@ -106,7 +106,7 @@ test('a VM does not start with a VXLAN number that another subnet has taken in t
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('off'), next())
   const { vni } = guest()
-  // This engine still remembers the number.
+  // The engine still remembers the old number.
   incus.recorded.set(`/1.0/profiles/vni-${vni}`, { config: { 'user.slipway.subnet': 'sl00000000000' } })
   const start = () => engine.ensureVm({ ...spec, isNew: false }, wanted('on'), next())
   await expect(start()).rejects.toMatchObject({
@@ -133,7 +133,7 @@ test('a member without an agent gets no VMs as soon as another member has one', 
   })
 })
 
-test('a guest whose shutdown request failed is asked again, and counts as running until then', async () => {
+test('a guest whose shutdown request failed gets another request, and counts as running until then', async () => {
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('on'), next())
   const path = `PUT /1.0/instances/vm-${spec.id}/state`

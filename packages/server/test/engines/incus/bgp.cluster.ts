@@ -36,7 +36,7 @@ async function startSpeaker(name: string, namespace: string, config: string): Pr
   speakers.push(spawn('nsenter', args, { stdio: 'ignore' }))
 }
 
-/** The configuration of docs/operate/incus.md, with the addresses of a member. */
+/** Returns the configuration of docs/operate/incus.md, with the addresses of a member. */
 async function documentedConfig(address: string): Promise<string> {
   const guide = await readFile(join(import.meta.dirname, '../../../../../docs/operate/incus.md'), 'utf8')
   const [, block = ''] = /(router id 10\.0\.0\.1;[^`]*)```/.exec(guide) ?? []

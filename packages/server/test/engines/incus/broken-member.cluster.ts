@@ -18,12 +18,12 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => setup?.close(), 60_000)
 
-type Begun = Awaited<ReturnType<typeof resources.createVm>>
+type OperationResponse = Awaited<ReturnType<typeof resources.createVm>>
 
-/** Every operation must succeed. Prints how long the slowest took. */
-async function all(what: string, begin: () => Promise<Begun>[]): Promise<string[]> {
+/** Waits until all operations have succeeded, and prints how long the slowest took. */
+async function all(what: string, begin: () => Promise<OperationResponse>[]): Promise<string[]> {
   const begunMs = performance.now()
-  const ids = await Promise.all((await Promise.all(begin())).map((begun) => resources.succeeded(begun)))
+  const ids = await Promise.all((await Promise.all(begin())).map((accepted) => resources.succeeded(accepted)))
   console.info(`${what}: ${Math.round(performance.now() - begunMs)} ms`)
   return ids
 }

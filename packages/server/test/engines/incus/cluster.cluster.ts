@@ -102,7 +102,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
   )
 
   test(
-    'two workers that use different members create one VM, and the late one changes nothing',
+    'two workers that use different members create one VM, and the later one changes nothing',
     within,
     async () => {
       const other = await cluster.workerAt(1)

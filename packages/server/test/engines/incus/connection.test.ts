@@ -112,12 +112,12 @@ test('new requests avoid a member that responds slowly, even after it has respon
   expect(slow.asked).toEqual([])
 })
 
-test('an operation that Incus never finishes is given up', async () => {
+test('waiting for an operation that Incus never finishes ends at a time limit', async () => {
   const incus = await standIn(clusterTls)
   incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
   incus.recorded.set('/1.0/operations/1/wait', { status_code: 103, err: '' })
-  const begun = (await connect(incus)).change('POST', '/1.0/instances', {}, { signal, operationMs: 50 })
-  await expect(begun).rejects.toMatchObject({
+  const creation = (await connect(incus)).change('POST', '/1.0/instances', {}, { signal, operationMs: 50 })
+  await expect(creation).rejects.toMatchObject({
     kind: 'unavailable',
     message: expect.stringMatching(/did not finish/),
   })

@@ -62,7 +62,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** Incus does not keep keys with an empty value. */
+/** Returns the settings that Incus keeps, which are those with a value. */
 const kept = (config: Record<string, string>) =>
   Object.fromEntries(Object.entries(config).filter(([, value]) => value !== ''))
 
@@ -82,14 +82,14 @@ const operator = () => service.credentials.operator_key
 const of = (name: string) => ({ token: operator(), params: { host_id: ids.get(name)! } })
 const setSchedulable = (name: string, schedulable: boolean) =>
   service.ok('adminHostUpdate', { ...of(name), body: { schedulable } })
-const look = () => service.server.reconciler.reports()
+const inspect = () => service.server.reconciler.reports()
 const changes = () => incus.asked.filter(({ method }) => method === 'PATCH').length
 
 test('a cordoned or drained host is removed from the Incus scheduler, and returns when it is uncordoned', async () => {
   members.get('m2')!.config = { 'scheduler.instance': 'group', 'user.theirs': 'kept' }
   await setSchedulable('m1', false)
   await service.ok('adminHostDrain', of('m2'))
-  await look()
+  await inspect()
   expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })
   expect(memberOf('m2')).toMatchObject({
     roles: ['database'],
@@ -98,12 +98,12 @@ test('a cordoned or drained host is removed from the Incus scheduler, and return
   expect(memberOf('m3').config).toEqual({})
 
   const before = changes()
-  await look()
+  await inspect()
   expect(changes()).toBe(before)
 
   await setSchedulable('m1', true)
   await setSchedulable('m2', true)
-  await look()
+  await inspect()
   expect(memberOf('m1').config).toEqual({})
   expect(memberOf('m2').config).toEqual({ 'scheduler.instance': 'group', 'user.theirs': 'kept' })
 })
@@ -113,18 +113,18 @@ test('a member that was evacuated, or closed by an administrator, is not changed
   members.get('m2')!.config = { 'scheduler.instance': 'manual' }
   const before = changes()
   for (const name of ['m1', 'm2']) await setSchedulable(name, false)
-  await look()
+  await inspect()
   for (const name of ['m1', 'm2']) await setSchedulable(name, true)
-  await look()
+  await inspect()
   expect(changes()).toBe(before)
   expect(memberOf('m2').config).toEqual({ 'scheduler.instance': 'manual' })
 
   await setSchedulable('m1', false)
-  await look()
+  await inspect()
   expect(memberOf('m1').config).toEqual({})
   // When the member is back, it gets the setting that it missed.
   members.get('m1')!.status = 'Online'
-  await look()
+  await inspect()
   expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })
   await setSchedulable('m1', true)
 })
@@ -134,10 +134,10 @@ test('what the agent of a member writes while its host is cordoned or uncordoned
   afterRead = (config) => Object.assign(config, { 'user.slipway.agent': `${++version}` })
   try {
     await setSchedulable('m1', false)
-    await look()
+    await inspect()
     expect(memberOf('m1').config).toEqual({ ...closedConfig, 'user.slipway.agent': '1' })
     await setSchedulable('m1', true)
-    await look()
+    await inspect()
     expect(memberOf('m1').config).toEqual({ 'user.slipway.agent': '2' })
   } finally {
     afterRead = () => {}

@@ -43,25 +43,33 @@ const becomes = (spec: VmSpec, power: VmStatus['power']) =>
   eventually(async () => (await engine.inspectVm(spec, signal))?.power === power, within.timeout)
 const startByHand = (id: string) => cli('start', `vm-${id}`)
 
-test('the closed gate of a stopped VM blocks a late start, and its GPUs are released', within, async () => {
-  const spec = newSpec()
-  await engine.ensureVm(spec, wanted('off'), at(1))
-  await expect(startByHand(spec.id)).rejects.toThrow()
-  expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('running')
-  await engine.powerVm(spec, 'off', at(3))
-  await expect(startByHand(spec.id)).rejects.toThrow()
-  expect(await cli('config', 'get', `vm-${spec.id}`, 'user.slipway.gpus')).toBe('\n')
-  await engine.removeVm(spec, at(4))
-})
+test(
+  'a stopped VM cannot be started in Incus by a late call, and its GPUs are released',
+  within,
+  async () => {
+    const spec = newSpec()
+    await engine.ensureVm(spec, wanted('off'), at(1))
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('running')
+    await engine.powerVm(spec, 'off', at(3))
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    expect(await cli('config', 'get', `vm-${spec.id}`, 'user.slipway.gpus')).toBe('\n')
+    await engine.removeVm(spec, at(4))
+  },
+)
 
-test('a guest that shuts down counts as off only when its gate is closed', within, async () => {
-  const spec = newSpec()
-  await engine.ensureVm(spec, wanted('on'), at(1))
-  await engine.powerVm(spec, 'shutdown', at(2))
-  await becomes(spec, 'off')
-  await expect(startByHand(spec.id)).rejects.toThrow()
-  await engine.removeVm(spec, at(3))
-})
+test(
+  'a guest that shuts down counts as off only when a late call can no longer start it',
+  within,
+  async () => {
+    const spec = newSpec()
+    await engine.ensureVm(spec, wanted('on'), at(1))
+    await engine.powerVm(spec, 'shutdown', at(2))
+    await becomes(spec, 'off')
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    await engine.removeVm(spec, at(3))
+  },
+)
 
 test(
   'if two workers change the power of one VM at the same time, the older call has no effect',

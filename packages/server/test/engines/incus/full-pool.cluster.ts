@@ -14,7 +14,7 @@ import { IncusBench, whyNoIncus } from '../../support/incus-bench.ts'
 const mib = 1024 ** 2
 const signal = AbortSignal.timeout(900_000)
 const at = (generation: number) => ({ generation, signal })
-/** An error that is not retried. */
+/** The expected error, which is not retried. */
 const full = { kind: 'rejected', message: 'no space left in the storage pool' }
 const content = Buffer.alloc(8 * mib, 'what the tenant wrote')
 
@@ -26,7 +26,7 @@ let disk: DiskSpec
 let vm: VmSpec
 const contentFile = () => join(small, 'pool/custom', `slipway_disk-${disk.id}`, 'content')
 
-/** One small file system contains the pool and the images of the daemon. */
+/** Creates one small file system for the pool and the images of the daemon. */
 async function openSmall(): Promise<void> {
   small = await mkdtemp(join(tmpdir(), 'swi-small-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128m', 'tmpfs', small])
@@ -87,19 +87,20 @@ describe.skipIf(whyNoIncus)(`a full storage pool ${whyNoIncus}`, () => {
     ...{ kind: from.kind === 'vm' ? 'image' : 'snapshot', from },
   })
 
-  /** Waits for the end of the copy, as its operation does. */
+  /** Waits for the end of the copy as its operation does. */
   const complete = (capture: CaptureSpec) =>
     eventually(async () => {
       await engine.capture(capture, at(1))
       return (await engine.inspectCapture(capture, signal))?.result
     }, patienceMs)
 
-  // Incus first takes a snapshot, which is a full copy in this kind of pool, and then copies the snapshot.
+  // A copy needs space for two copies: Incus first takes a snapshot, which is a full copy in this kind of pool,
+  // and then copies the snapshot.
   test.each([
     ['disk', 'half a copy', 0.5],
-    ['disk', 'the snapshot, but not for its copy,', 1.5],
+    ['disk', 'one and a half copies', 1.5],
     ['VM', 'half a copy', 0.5],
-    ['VM', 'the snapshot, but not for its copy,', 1.5],
+    ['VM', 'one and a half copies', 1.5],
   ])('a copy of a %s with space for %s is rejected and leaves nothing', async (source, _space, share) => {
     const { from, bytes } = sources[source]!()
     const before = await files()

@@ -70,7 +70,7 @@ describe.skipIf(whyNoVms)(`Incus virtual machines ${whyNoVms}`, () => {
       expect(await inGuest('ip -4 -o address show eth0')).toContain(' 172.27.0.10/20 ')
       expect(await inGuest('cat /sys/class/net/eth0/address')).toBe(vm.spec.network.macAddress)
       await vm.eventually(async () => (await serial()).includes('the startup script ran'), 'its script')
-      // The guest has its own host key by now, which `inGuest` checks.
+      // `inGuest` checks that the guest has its own host key by now.
       const instance = await vms.member.cli('query', `/1.0/instances/vm-${vm.spec.id}?project=slipway`)
       expect(instance).not.toContain('PRIVATE KEY')
     })

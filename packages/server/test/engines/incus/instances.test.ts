@@ -37,7 +37,7 @@ test('new disks are in the pool of their type, and a disk is found in whichever 
   const disk = { host: 'm1', sizeGib: 1, blockSize: 512, serialNumber: 's' }
   await opened.ensureDisk({ ...disk, id: 'd', type: 'persistent-ssd' }, call)
   await opened.ensureDisk({ ...disk, id: 'v', type: 'shared-volume' }, call)
-  // A disk that was created before the setting.
+  // This disk was created before the setting existed.
   incus.recorded.set(`${volumes('default')}/disk-old`, { config: { 'user.slipway.id': 'old' } })
   const removed = ['d', 'v', 'old'].map((id) =>
     opened.removeDisk({ id, host: 'm1' }, { generation: 2, signal }),
@@ -81,7 +81,7 @@ test('the range of an unused network is free once the network is removed', async
   const image = { name: 'guest:latest', source: {} }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
-  // Incus keeps it, as it does while a member is unavailable.
+  // Incus does not remove the network, as while a member is unavailable.
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
     ...{ kind: 'unavailable', message: expect.stringContaining('not been removed yet') },
   })
@@ -91,8 +91,8 @@ test('the range of an unused network is free once the network is removed', async
   })
   incus.recorded.set('POST /1.0/networks', {})
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({ name: 'EngineError' })
-  const made = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
-  expect(made.at(-1)!.body).toMatchObject({ name: bridgeOf(spec.network) })
+  const creations = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
+  expect(creations.at(-1)!.body).toMatchObject({ name: bridgeOf(spec.network) })
 })
 
 test('a creation that Incus accepted but could not finish is retried', async () => {
@@ -117,7 +117,7 @@ test('a creation that Incus accepted but could not finish is retried', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
-/** A VM that Incus has created but not started. */
+/** Creates a VM that Incus has created but not started. */
 async function stoppedVm() {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }

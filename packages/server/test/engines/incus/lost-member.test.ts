@@ -46,7 +46,7 @@ async function stateOfLast(): Promise<string | undefined> {
   return items.find(({ name }) => name === 'm3')?.state
 }
 
-/** The number of inspections, and for how long the current or the next one is reserved. */
+/** Returns the number of inspections, and for how long the current or the next one is reserved. */
 async function turn(): Promise<{ inspections: number; reservedMs: number }> {
   const [row] = await service.sql<{ inspections: number; reservedMs: number }>(
     `SELECT l.inspections::integer,
@@ -57,12 +57,12 @@ async function turn(): Promise<{ inspections: number; reservedMs: number }> {
   return row!
 }
 
-test('while a member is down, slow inspections do not make the pauses long, so that its return is seen soon', async () => {
+test('while a member is down, slow inspections do not make the pauses longer, so that its return is noticed soon', async () => {
   await eventually(async () => (await stateOfLast()) === 'up')
   statusOfLast = 'Offline'
   await eventually(async () => (await stateOfLast()) === 'down')
   const { inspections: before } = await turn()
-  // The inspection in which the member was lost ends first.
+  // Waits for the end of the inspection in which the member was lost.
   await eventually(async () => (await turn()).inspections > before)
   let longestMs = 0
   await eventually(async () => {

@@ -134,7 +134,7 @@ test('a member that responds itself is reachable, even if Incus shows it as offl
   ])
 })
 
-/** The hosts of a location whose cluster is unreadable keep their states. */
+/** The error for an unreadable cluster. The hosts of its location keep their states. */
 const unreadable = { name: 'EngineError', toleranceMs: expect.any(Number) }
 
 test('an offline member whose probe takes too long is unreachable only after the time of an election', async () => {

@@ -41,7 +41,7 @@ test('a bridge is defined on several members at a time, with a VXLAN number that
   expect(posts.at(-1)!.body).toMatchObject({ config: { 'tunnel.v.id': String(taken + 1) } })
 })
 
-/** A running VM on the bridge sw1 of the member m1. */
+/** Records a running VM on the bridge sw1 of the member m1. */
 function recordVm(id: string, publicAddress = ''): void {
   const config = {
     ...{ 'user.slipway.id': id, 'user.slipway.bridge': 'sw1', 'user.slipway.goal': 'on' },
@@ -73,7 +73,7 @@ test('forwards of one bridge on one member are written in turn, because Incus lo
   expect(incus.asked.filter(({ path }) => path.endsWith('/forwards'))).toHaveLength(4)
 })
 
-test('the forward of a guest that does not answer is written again, because Incus may have lost it', async () => {
+test('the forward of a guest that does not respond is written again, because Incus may have lost it', async () => {
   recordVm('a', '203.0.113.7')
   incus.recorded.set('PUT /1.0/instances/vm-a/state', {})
   const forward = '/1.0/networks/sw1/forwards/203.0.113.7'
@@ -85,7 +85,7 @@ test('the forward of a guest that does not answer is written again, because Incu
   await eventually(() => probed.mock.calls.length > 0)
   const rewrites = () => incus.asked.filter(({ path }) => path === forward)
   expect(rewrites()).toEqual([])
-  // The guest has not answered for a while.
+  // The guest has not responded for a while.
   const realNow = performance.now.bind(performance)
   const now = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + 15_000)
   onTestFinished(() => now.mockRestore())

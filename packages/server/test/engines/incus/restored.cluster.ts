@@ -22,7 +22,7 @@ const isRunning = async (id: string) => {
   const { status } = JSON.parse(await setup.bench.members[0]!.cli('query', path)) as { status: string }
   return status === 'Running'
 }
-/** The rules for packets to a VM, in the kernel of its member. */
+/** Returns the rules for packets to a VM in the kernel of its member. */
 const rulesOf = async (id: string) => {
   const all = await Promise.all(setup.bench.members.map((member) => member.packetFilter()))
   const chains = all.flatMap((text) => text.split('chain '))

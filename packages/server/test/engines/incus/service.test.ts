@@ -59,7 +59,7 @@ test('a VM that has all GPUs of its host starts again right after its stop', asy
   await succeeded(await removeVm(id))
 })
 
-test('an operator is alerted to an instance with the mark of another, and to Incus without trust, with what to do', async () => {
+test('operators get alerts with advice if an instance has the mark of another VM, or Incus does not trust the client', async () => {
   const operator = { token: service.credentials.operator_key }
   const messages = async (kind: string) => {
     await service.server.reconciler.reports()

@@ -60,8 +60,8 @@ test('a VM from a custom image has the files of the image, but its own host key,
 
   const otherKeyFile = setup.path('other-key')
   const otherKey = await makeKey(otherKeyFile)
-  const made = { name: 'made', image: undefined, custom_image: 'own:1', ssh_public_key: otherKey }
-  const copy = await newVm(made)
+  const created = { name: 'made', image: undefined, custom_image: 'own:1', ssh_public_key: otherKey }
+  const copy = await newVm(created)
   const after = await identityOf(copy, otherKeyFile)
   expect(after.precious).toBe('of the source')
   expect(after.machineId).not.toBe(before.machineId)

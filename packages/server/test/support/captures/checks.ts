@@ -11,14 +11,14 @@ const captureOf = (bench: ConformanceBench, from: CaptureSpec['from'], sizeGib: 
 const inspect = (bench: ConformanceBench, capture: CaptureSpec) =>
   bench.engine.inspectCapture(capture, bench.signal)
 
-/** Waits for the end of the copy, as its operation does: each inspection follows a call. */
+/** Waits for the end of the copy as its operation does: it calls the engine before each inspection. */
 const complete = (bench: ConformanceBench, capture: CaptureSpec, generation: number) =>
   bench.eventually(async () => {
     await bench.engine.capture(capture, bench.at(generation))
     return (await inspect(bench, capture))?.result ?? false
   }, 'a complete copy')
 
-const restored = (bench: ConformanceBench, disk: DiskSpec) =>
+const waitForRestore = (bench: ConformanceBench, disk: DiskSpec) =>
   bench.eventually(async () => {
     await bench.engine.ensureDisk(disk, bench.at(1))
     const status = await bench.engine.inspectDisk(disk, bench.signal)
@@ -47,7 +47,7 @@ export const diskCaptureChecks = {
 
     const source = { id: capture.id, host: capture.host, source: result.source }
     const copy = { ...bench.newDisk(), sizeGib: 2, source }
-    expect(await restored(bench, copy)).toEqual({ id: copy.id, generation: 1, sizeGib: 2 })
+    expect(await waitForRestore(bench, copy)).toEqual({ id: copy.id, generation: 1, sizeGib: 2 })
     await engine.removeCapture(capture, bench.at(3))
     await engine.removeCapture(capture, bench.at(3))
     expect(await inspect(bench, capture)).toBeNull()
@@ -73,14 +73,14 @@ export const vmCaptureChecks = {
     const image = { name: 'own:latest', source: result.source }
     const own = { macAddress: '52:54:00:c0:f0:02', privateAddress: '172.27.0.11', publicAddress: '' }
     const network = { ...spec.network, ...own }
-    const made = { ...spec, id: randomUUID(), name: 'from-copy', gpus: [], image, disks: [], network }
-    await engine.ensureVm(made, bench.wanted('off'), bench.at(1))
+    const copiedVm = { ...spec, id: randomUUID(), name: 'from-copy', gpus: [], image, disks: [], network }
+    await engine.ensureVm(copiedVm, bench.wanted('off'), bench.at(1))
     await engine.removeCapture(capture, bench.at(2))
-    expect(await engine.inspectVm(made, signal)).toMatchObject({ power: 'off' })
-    const late = { ...made, id: randomUUID() }
+    expect(await engine.inspectVm(copiedVm, signal)).toMatchObject({ power: 'off' })
+    const late = { ...copiedVm, id: randomUUID() }
     await expectKind('missing', engine.ensureVm(late, bench.wanted('off'), bench.at(1)))
-    await engine.ensureVm({ ...made, isNew: false }, bench.wanted('off'), bench.at(2))
-    await engine.removeVm(made, bench.at(3))
+    await engine.ensureVm({ ...copiedVm, isNew: false }, bench.wanted('off'), bench.at(2))
+    await engine.removeVm(copiedVm, bench.at(3))
     await engine.removeVm(late, bench.at(3))
   },
 }

@@ -2,9 +2,9 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Tenant } from './people.ts'
 import type { Recorder } from './recorder.ts'
-import { ended, finished, type Resources } from './tenant.ts'
+import { type Resources, waitForEnd, waitForSuccess } from './tenant.ts'
 
-/** The operator's reads while the tenant's VM runs. */
+/** Records the operator's reads while the tenant's VM runs. */
 export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { vm_id }: Resources) {
   const token = service.credentials.operator_key
   const { project_id, organization_id } = tenant
@@ -31,7 +31,7 @@ export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { v
   await ok('adminHostList', { token, query: { location: host.location } })
 }
 
-/** A reservation that is sold, changed and ended. It begins later, so that no GPU is held for it yet. */
+/** Records a reservation that is sold, changed and ended. It begins later, so that no GPU is held for it yet. */
 export async function recordReservations({ ok, service }: Recorder, tenant: Tenant) {
   const token = service.credentials.operator_key
   const { organization_id, project_id } = tenant
@@ -110,8 +110,8 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   await ok('adminKeyDelete', { token, params: { key_id: key.id } })
 }
 
-/** Creates a VM whose creation can neither continue nor be undone. */
-async function stuckCreation(recorder: Recorder, name: string) {
+/** Starts the creation of a VM that can neither continue nor be undone, and waits until it is stuck. */
+async function beginStuckCreation(recorder: Recorder, name: string) {
   const { service, defaults } = recorder
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
@@ -139,17 +139,17 @@ async function stuckCreation(recorder: Recorder, name: string) {
   return operation
 }
 
-/** How operators handle operations that are stuck, and VMs of tenants. */
+/** Records how operators handle stuck operations, VMs of tenants and the suspension of an organization. */
 export async function recordInterventions(recorder: Recorder, tenant: Tenant) {
   const { service, ok, defaults } = recorder
   const token = service.credentials.operator_key
   const simulator = service.simulator()
-  const retried = await stuckCreation(recorder, 'stuck-1')
+  const retried = await beginStuckCreation(recorder, 'stuck-1')
   await ok('adminOperationList', { token, query: { stuck: true } })
   await simulator.clearFaults()
   await ok('adminOperationRetry', { token, params: { operation_id: retried.operation_id } })
-  await ended(recorder, retried)
-  const abandoned = await stuckCreation(recorder, 'stuck-2')
+  await waitForEnd(recorder, retried)
+  const abandoned = await beginStuckCreation(recorder, 'stuck-2')
   await simulator.clearFaults()
   await ok('adminOperationAbandon', { token, params: { operation_id: abandoned.operation_id } })
   // An abandoned resource is deleted in the background.
@@ -158,9 +158,9 @@ export async function recordInterventions(recorder: Recorder, tenant: Tenant) {
 
   const image = 'ubuntu24.04-nvidia:latest'
   const body = { name: 'idle-1', type: 'a40.1x', location: 'us-east1-a', image, ssh_public_key: sshKey }
-  const vm_id = await finished(recorder, await service.ok('vmCreate', { ...defaults, body }))
-  await finished(recorder, await ok('adminVmStop', { token, params: { vm_id } }))
-  await finished(recorder, await ok('adminVmDelete', { token, params: { vm_id } }))
+  const vm_id = await waitForSuccess(recorder, await service.ok('vmCreate', { ...defaults, body }))
+  await waitForSuccess(recorder, await ok('adminVmStop', { token, params: { vm_id } }))
+  await waitForSuccess(recorder, await ok('adminVmDelete', { token, params: { vm_id } }))
   await ok('adminEventList', { token })
   await ok('organizationEventList', { token: tenant.ownerToken })
 

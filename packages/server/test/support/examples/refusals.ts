@@ -4,7 +4,7 @@ import { toFailure } from '../../../src/http/errors.ts'
 import type { Recorder } from './recorder.ts'
 import type { Resources } from './tenant.ts'
 
-/** One refusal of each kind that a running service can return. */
+/** Records a refusal of each kind that a running service can return. */
 export async function recordRefusals(
   { service, refused, defaults }: Recorder,
   { vm_id, disk_id }: Resources,
@@ -58,7 +58,7 @@ export async function recordRefusals(
   }
 }
 
-/** Refusals of malformed requests, which are not calls of a route. */
+/** Records refusals of malformed requests, which are not calls of a route. */
 export async function recordMalformedRequests({ service, recording, defaults }: Recorder) {
   const path = `/v0.1/projects/${defaults.params.project_id}/vms`
   const send = async (method: string, headers: Record<string, string>, body?: string) => {
@@ -75,7 +75,7 @@ export async function recordMalformedRequests({ service, recording, defaults }: 
   await send('POST', {}, JSON.stringify({ name: 'x'.repeat(2 ** 20) }))
 }
 
-/** A second process with a small rate limit refuses the second request. */
+/** Records the refusal by a second process with a small rate limit. */
 export async function recordRateLimit({ service, recording, defaults }: Recorder) {
   const limited = await service.another((config) => {
     config.limits.requestsPerSecond = 1
@@ -90,7 +90,7 @@ export async function recordRateLimit({ service, recording, defaults }: Recorder
   })
 }
 
-/** Failures that no request can cause, with the server's messages. */
+/** Records failures that no request can cause, with the server's messages. */
 export function recordFailures({ recording }: Recorder) {
   const causes = { internal_error: new Error('unexpected'), unavailable: new Error('Connection terminated') }
   for (const [code, cause] of Object.entries(causes) as [keyof typeof causes, unknown][]) {

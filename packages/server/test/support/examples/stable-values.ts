@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Letters and digits that depend only on the seed. */
+/** Returns letters and digits that depend only on the seed. */
 const lettersOf = (seed: string, length: number) =>
   createHash('sha512')
     .update(seed)
@@ -13,7 +13,7 @@ interface Kind {
   pattern: RegExp
   /** Returns the replacement for the value that was found as number `index` of its kind. */
   fixedValue: (index: number, found: string) => string
-  /** Replaces what the pattern matches; otherwise the found value is replaced wherever it appears. */
+  /** If true, only the matches are replaced; otherwise every occurrence of a found value is. */
   isInPlace?: boolean
 }
 
@@ -54,7 +54,7 @@ const kinds: Kind[] = [
   },
   { pattern: /(?<=[?&](state|nonce|code_challenge)=)[\w-]{43}/g, fixedValue: secret('') },
   { pattern: /(?<="next_page_token":")[^"]+/g, fixedValue: () => lettersOf('page', 20) },
-  // The worker decides when it inspects the hosts.
+  // These times depend on when a worker inspects the hosts.
   {
     pattern: /(?<="last_report_at":"2026-)[^"]+/g,
     fixedValue: () => '10-30T09:00:00.000Z',
@@ -74,17 +74,17 @@ const kinds: Kind[] = [
 ]
 
 /** Limits lists of records to their first two, which are enough for an example. */
-export function shortened(value: unknown): unknown {
+export function shortenLists(value: unknown): unknown {
   if (Array.isArray(value)) {
     const isOfRecords = value.every((entry) => typeof entry === 'object' && entry !== null)
-    return (isOfRecords ? value.slice(0, 2) : value).map(shortened)
+    return (isOfRecords ? value.slice(0, 2) : value).map(shortenLists)
   }
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortened(member)]))
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortenLists(member)]))
 }
 
 /** Returns the value with run-specific parts replaced; `addresses` maps servers of this run to fixed ones. */
-export function stabilized<T>(value: T, addresses: Record<string, string>): T {
+export function stabilize<T>(value: T, addresses: Record<string, string>): T {
   let text = JSON.stringify(value)
   for (const [found, fixed] of Object.entries(addresses)) {
     text = text.replaceAll(found, fixed).replaceAll(encodeURIComponent(found), encodeURIComponent(fixed))
@@ -100,5 +100,5 @@ export function stabilized<T>(value: T, addresses: Record<string, string>): T {
   return JSON.parse(text)
 }
 
-/** Matches the text unless it is the beginning of a longer word, as an address may be. */
+/** Matches the text unless it is only the beginning of a longer word: an address may be the beginning of another. */
 const wholeWord = (text: string) => new RegExp(`${text.replace(/[.+]/g, '\\$&')}(?![0-9A-Za-z])`, 'g')

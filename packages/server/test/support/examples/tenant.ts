@@ -9,10 +9,13 @@ const labels = { team: 'ml' }
 const trainVm = { name: 'train-7', type: 'a100.1x', location, image: 'ubuntu24.04-nvidia:latest' } as const
 const newVm = { ...trainVm, ssh_public_key: sshKey, labels, description: 'Fine-tuning run of November' }
 
-type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 
 /** Waits for the end of an operation without recording it, and returns its state. */
-export async function ended({ service, defaults }: Recorder, operation: Begun['operation']): Promise<string> {
+export async function waitForEnd(
+  { service, defaults }: Recorder,
+  operation: OperationResponse['operation'],
+): Promise<string> {
   const params = { ...defaults.params, operation_id: operation.operation_id }
   return eventually(async () => {
     const { state } = await service.ok('operationGet', { ...defaults, params, query: { wait: 20 } })
@@ -21,8 +24,8 @@ export async function ended({ service, defaults }: Recorder, operation: Begun['o
 }
 
 /** Waits for the success of an operation, and returns the id of its resource. */
-export async function finished(recorder: Recorder, { operation }: Begun): Promise<string> {
-  const state = await ended(recorder, operation)
+export async function waitForSuccess(recorder: Recorder, { operation }: OperationResponse): Promise<string> {
+  const state = await waitForEnd(recorder, operation)
   if (state !== 'SUCCEEDED') throw new Error(`${operation.operation_id} ended as ${state}`)
   return operation.metadata.id
 }
@@ -41,7 +44,8 @@ export async function recordCatalogue({ ok }: Recorder) {
 }
 
 /**
- * A request that is held and claimed, and one that is cancelled. GPUs in stock are held for them immediately.
+ * Records a capacity request that is held and claimed, and one that is cancelled. Free GPUs are held for both
+ * immediately.
  */
 export async function recordWaiting(recorder: Recorder) {
   const { service, ok, defaults } = recorder
@@ -61,8 +65,8 @@ export async function recordWaiting(recorder: Recorder) {
   await ok('capacityRequestList')
   await ok('adminCapacityRequestList', { token: service.credentials.operator_key })
   await ok('capacityRequestUpdate', { params, body: { until: '2026-11-05T09:00:00Z' } })
-  const vm_id = await finished(recorder, await ok('capacityRequestClaim', { params }))
-  await finished(
+  const vm_id = await waitForSuccess(recorder, await ok('capacityRequestClaim', { params }))
+  await waitForSuccess(
     recorder,
     await service.ok('vmDelete', { ...defaults, params: { ...defaults.params, vm_id } }),
   )
@@ -88,7 +92,7 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await recordGroups(recorder)
 
   const created = await ok('vmCreate', { body: newVm })
-  const vm_id = await finished(recorder, created)
+  const vm_id = await waitForSuccess(recorder, created)
   const operation = { params: { operation_id: created.operation.operation_id } }
   await ok('operationGet', operation)
   await ok('vmOperationGet', operation)
@@ -98,10 +102,10 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   const disk = await ok('diskCreate', {
     body: { name: 'datasets', size: '500GiB', location, labels, description: 'Tokenized training data' },
   })
-  const disk_id = await finished(recorder, disk)
+  const disk_id = await waitForSuccess(recorder, disk)
   await ok('diskOperationGet', { params: { operation_id: disk.operation.operation_id } })
   const attachment = { disk_id, attachment_type: 'data' as const, mode: 'read-write' as const }
-  await finished(
+  await waitForSuccess(
     recorder,
     await ok('vmAttachDisks', { params: { vm_id }, body: { attach_disks: [attachment] } }),
   )
@@ -118,11 +122,11 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   return { vm_id, disk_id, rule_id, network_id }
 }
 
-/** A snapshot of the disk, and an image of the VM, which runs. */
+/** Records a snapshot of the disk, and an image of the running VM. */
 async function recordCopies(recorder: Recorder, vm_id: string, disk_id: string) {
   const { ok } = recorder
   const snapshot = await ok('snapshotCreate', { body: { name: 'datasets-monday', disk_id, labels } })
-  const snapshotParams = { params: { snapshot_id: await finished(recorder, snapshot) } }
+  const snapshotParams = { params: { snapshot_id: await waitForSuccess(recorder, snapshot) } }
   await ok('snapshotOperationGet', { params: { operation_id: snapshot.operation.operation_id } })
   await ok('snapshotOperationList')
   await ok('snapshotGet', snapshotParams)
@@ -131,14 +135,14 @@ async function recordCopies(recorder: Recorder, vm_id: string, disk_id: string) 
   const image = await ok('customImageCreate', {
     body: { name: 'trainer:v1', vm_id, allow_crash_consistent: true, tags: ['cuda'], labels },
   })
-  const imageParams = { params: { custom_image_id: await finished(recorder, image) } }
+  const imageParams = { params: { custom_image_id: await waitForSuccess(recorder, image) } }
   await ok('customImageOperationGet', { params: { operation_id: image.operation.operation_id } })
   await ok('customImageOperationList')
   await ok('customImageGet', imageParams)
   await ok('customImageList', { query: { name_prefix: 'trainer:' } })
   await ok('customImageUpdate', { ...imageParams, body: { description: 'With CUDA 13' } })
-  await finished(recorder, await ok('customImageDelete', imageParams))
-  await finished(recorder, await ok('snapshotDelete', snapshotParams))
+  await waitForSuccess(recorder, await ok('customImageDelete', imageParams))
+  await waitForSuccess(recorder, await ok('snapshotDelete', snapshotParams))
 }
 
 async function recordMetrics({ service, ok }: Recorder, vm_id: string) {
@@ -152,7 +156,7 @@ async function recordMetrics({ service, ok }: Recorder, vm_id: string) {
   await ok('projectMetricsScrape')
 }
 
-/** A template, and a group of members that are made from it. */
+/** Records a template and a group whose members are created from it. */
 async function recordGroups(recorder: Recorder) {
   const { ok } = recorder
   const { id: instance_template_id } = await ok('instanceTemplateCreate', {
@@ -163,15 +167,15 @@ async function recordGroups(recorder: Recorder) {
   const group = await ok('instanceGroupCreate', {
     body: { name: 'trainer', desired_count: 1, template_id: instance_template_id, labels },
   })
-  const params = { instance_group_id: await finished(recorder, group) }
+  const params = { instance_group_id: await waitForSuccess(recorder, group) }
   await ok('instanceGroupOperationGet', { params: { operation_id: group.operation.operation_id } })
   await ok('instanceGroupOperationList')
   await ok('instanceGroupGet', { params })
   await ok('instanceGroupList')
-  await finished(recorder, await ok('instanceGroupStop', { params }))
-  await finished(recorder, await ok('instanceGroupStart', { params }))
-  await finished(recorder, await ok('instanceGroupUpdate', { params, body: { desired_count: 0 } }))
-  await finished(recorder, await ok('instanceGroupDelete', { params, query: { delete_disks: true } }))
+  await waitForSuccess(recorder, await ok('instanceGroupStop', { params }))
+  await waitForSuccess(recorder, await ok('instanceGroupStart', { params }))
+  await waitForSuccess(recorder, await ok('instanceGroupUpdate', { params, body: { desired_count: 0 } }))
+  await waitForSuccess(recorder, await ok('instanceGroupDelete', { params, query: { delete_disks: true } }))
   await ok('instanceTemplateDelete', { params: { instance_template_id } })
 }
 
@@ -186,7 +190,7 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
       destinations: [{ resource_id: vm_id }],
     },
   })
-  const rule_id = await finished(recorder, rule)
+  const rule_id = await waitForSuccess(recorder, rule)
   await ok('firewallRuleOperationGet', { params: { operation_id: rule.operation.operation_id } })
   await ok('firewallRuleOperationList')
   await ok('firewallRuleList')
@@ -198,7 +202,7 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
     },
   })
   const change = { sources: [{ cidr: '203.0.113.0/24' }], destination_ports: ['8888', '9000-9010'] }
-  await finished(recorder, await ok('firewallRuleUpdate', { params: { rule_id }, body: change }))
+  await waitForSuccess(recorder, await ok('firewallRuleUpdate', { params: { rule_id }, body: change }))
 
   const lab = await ok('networkCreate', { body: { name: 'lab', cidr: '10.20.0.0/16' } })
   await ok('networkGet', { params: { network_id: lab.id } })
@@ -215,14 +219,14 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
   await ok('addressList')
   await ok('addressGet', address)
   await ok('addressUpdate', { ...address, body: { labels } })
-  await finished(recorder, await ok('addressAssign', { ...address, body: { vm_id } }))
-  await finished(recorder, await ok('addressUnassign', address))
+  await waitForSuccess(recorder, await ok('addressAssign', { ...address, body: { vm_id } }))
+  await waitForSuccess(recorder, await ok('addressUnassign', address))
   await ok('addressDelete', address)
   await ok('networkDelete', { params: { network_id: lab.id } })
   return { network_id, rule_id }
 }
 
-/** Webhooks and events. The receiver represents a server of the tenant. */
+/** Records webhooks and events. The receiver represents a server of the tenant. */
 export async function recordEvents({ service, ok }: Recorder, { ownerToken: token }: Tenant) {
   const receiver = await startReceiver()
   const body = {
@@ -253,7 +257,7 @@ export async function recordEvents({ service, ok }: Recorder, { ownerToken: toke
   return receiver.url
 }
 
-/** The cost of a day and a half, and the invoice of a month. */
+/** Records the costs after a day and a half, and the invoice of a month. */
 export async function recordMoney(
   { service, ok, recording }: Recorder,
   tenant: Tenant,
@@ -290,15 +294,15 @@ export async function recordMoney(
 /** Deletes what `recordResources` created. */
 export async function recordRemoval(recorder: Recorder, { vm_id, disk_id, rule_id }: Resources) {
   const { service, ok } = recorder
-  await finished(recorder, await ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+  await waitForSuccess(recorder, await ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
   await service.clock.advance('20 seconds')
   const detachment = { detach_disks: [disk_id] }
-  await finished(recorder, await ok('vmDetachDisks', { params: { vm_id }, body: detachment }))
+  await waitForSuccess(recorder, await ok('vmDetachDisks', { params: { vm_id }, body: detachment }))
   await ok('suggestionList')
-  await finished(recorder, await ok('diskUpdate', { params: { disk_id }, body: { size: '1TiB' } }))
-  await finished(recorder, await ok('vmDelete', { params: { vm_id } }))
-  await finished(recorder, await ok('diskDelete', { params: { disk_id } }))
-  await finished(recorder, await ok('firewallRuleDelete', { params: { rule_id } }))
+  await waitForSuccess(recorder, await ok('diskUpdate', { params: { disk_id }, body: { size: '1TiB' } }))
+  await waitForSuccess(recorder, await ok('vmDelete', { params: { vm_id } }))
+  await waitForSuccess(recorder, await ok('diskDelete', { params: { disk_id } }))
+  await waitForSuccess(recorder, await ok('firewallRuleDelete', { params: { rule_id } }))
   await ok('operationList')
   await ok('vmOperationList')
   await ok('eventList')

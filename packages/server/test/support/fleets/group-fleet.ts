@@ -19,18 +19,18 @@ export async function startGroupFleet() {
   const create = (body: object) => service.call('instanceGroupCreate', { body })
   const get = (instance_group_id: string) => service.ok('instanceGroupGet', { params: { instance_group_id } })
 
-  async function begun(body: object) {
+  async function beginGroup(body: object) {
     const { operation } = await service.ok('instanceGroupCreate', { body })
     return { id: operation.metadata.id, operation_id: operation.operation_id }
   }
 
   async function newGroup(desired_count: number, changes: object = {}, vm: Record<string, unknown> = {}) {
-    const { id, operation_id } = await begun(groupBody(desired_count, changes, vm))
+    const { id, operation_id } = await beginGroup(groupBody(desired_count, changes, vm))
     expect(await service.ended(operation_id)).toMatchObject({ state: 'SUCCEEDED' })
     return get(id)
   }
 
-  async function removed(instance_group_id: string, query = {}) {
+  async function removeGroup(instance_group_id: string, query = {}) {
     const params = { instance_group_id }
     const { operation } = await service.ok('instanceGroupDelete', { params, query })
     expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({
@@ -39,7 +39,7 @@ export async function startGroupFleet() {
     })
   }
 
-  async function changed(instance_group_id: string, body: object) {
+  async function changeGroup(instance_group_id: string, body: object) {
     const { operation } = await service.ok('instanceGroupUpdate', { params: { instance_group_id }, body })
     const ended = await service.ended(operation.operation_id)
     expect(ended).toMatchObject({ state: 'SUCCEEDED' })
@@ -75,8 +75,8 @@ export async function startGroupFleet() {
   }
 
   /**
-   * Waits for the end of an operation while the clock is frozen, which would otherwise keep paused operations
-   * waiting.
+   * Waits for the end of an operation while the clock is frozen. Makes paused operations due, because they
+   * would otherwise never continue.
    */
   const endedNow = (operation_id: string) =>
     eventually(async () => {
@@ -85,12 +85,12 @@ export async function startGroupFleet() {
       return operation.state !== 'IN_PROGRESS' && operation
     })
 
-  /** Begins a group whose members do not respond yet, at a time that only the test moves. */
+  /** Creates a group whose members do not respond yet, and freezes the clock. */
   async function slowGroup(count: number) {
     await service.clock.freeze()
     service.simulator().setBootMs([3_600_000, 3_600_000])
     const body = groupBody(count)
-    const group = await begun(body)
+    const group = await beginGroup(body)
     await eventually(async () => {
       const rows = await service.sql('SELECT FROM simulated_vms WHERE NOT is_removed')
       return rows.length === count
@@ -99,14 +99,14 @@ export async function startGroupFleet() {
     return { ...group, names }
   }
 
-  /** Deletes everything that a test has left, and checks what remains. */
+  /** Deletes everything that a test has left behind, and checks the invariants. */
   async function clear() {
     await service.clock.thaw()
     service.simulator().setBootMs([0, 0])
     await service.simulator().clearFaults()
     for (const { id, deletion_protection } of (await service.ok('instanceGroupList')).items) {
-      if (deletion_protection) await changed(id, { deletion_protection: false })
-      await removed(id)
+      if (deletion_protection) await changeGroup(id, { deletion_protection: false })
+      await removeGroup(id)
     }
     for (const { id } of (await service.ok('vmList')).items)
       await service.ok('vmDelete', { params: { vm_id: id } })
@@ -117,7 +117,8 @@ export async function startGroupFleet() {
 
   return {
     service,
-    ...{ create, get, begun, newGroup, removed, changed, store, hasten, respond, endedNow, slowGroup, clear },
+    ...{ create, get, beginGroup, newGroup, removeGroup, changeGroup, store, hasten },
+    ...{ respond, endedNow, slowGroup, clear },
   }
 }
 

@@ -6,7 +6,7 @@ import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
 import { expect } from 'vitest'
 
-/** A service with one location. `hosts` has the number of A100 GPUs of each host. */
+/** Starts a service with one location. `hosts` has the number of A100 GPUs of each host. */
 export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}, frozenAt?: string) {
   const service = await startService((config) => {
     config.locations = config.locations.slice(0, 1)
@@ -21,7 +21,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
   type Body = RouteBody<'capacityRequestCreate'>
 
   const tenants: Tenant[] = []
-  /** A tenant in addition to the demo, with the credential of its project. */
+  /** Adds a tenant with a project and a write key. */
   async function addTenant(name: string): Promise<Tenant> {
     const organization_id = await addOrganization(service.database, name)
     const owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
@@ -36,7 +36,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     tenants.push(tenant)
     return tenant
   }
-  /** A member of the demo's organization, below the role of an admin. */
+  /** Adds a user with the role `member` to the demo's organization. */
   const member = async () => ({
     token: await tokenOfNew(service.database, {
       memberOf: { [service.credentials.organization_id]: 'member' },
@@ -59,7 +59,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       return busy.length === 0
     })
 
-  /** Deletes everything that a test has left, so that the next test begins with an empty fleet, and checks what is left. */
+  /** Deletes everything that a test has left behind, and checks the invariants and that all GPUs are free. */
   async function clear() {
     await service.simulator().clearFaults()
     const operator = { token: service.credentials.operator_key }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { hostArchitecture } from '../../../src/engines/qemu/architecture.ts'
 import { DebianPackages } from '../../../src/engines/qemu/mini-guest/debian-packages.ts'
 import { guestPackages } from '../../../src/engines/qemu/mini-guest/files.ts'
-import { guestFiles, kept, makeGuestRoot } from './incus-guest.ts'
+import { cachedFile, guestFiles, makeGuestRoot } from './incus-guest.ts'
 
 const exec = promisify(execFile)
 
@@ -24,7 +24,7 @@ templates:
 const templateOf = (kind: string) =>
   `{% autoescape off %}{{ config_get("cloud-init.${kind}", "") }}{% endautoescape %}`
 
-/** The console belongs to the session of init, so `getty` cannot have it. */
+/** A script shows the login prompt, because `getty` cannot use the console, which belongs to the session of init. */
 const files = {
   ...guestFiles,
   'etc/inittab': `${guestFiles['etc/inittab']}::respawn:/etc/slipway/console\n`,
@@ -38,9 +38,9 @@ exec login -f "$name"
 `,
 }
 
-/** A container image of busybox and dropbear, built once from Debian packages. Returns the tarball. */
+/** Returns the tarball of a container image with busybox and dropbear, built once from Debian packages. */
 export const testImage = (): Promise<string> =>
-  kept('guest.tar', [files, metadata, templateOf('')], async (work, made) => {
+  cachedFile('guest.tar', [files, metadata, templateOf('')], async (work, target) => {
     const packages = new DebianPackages(work, hostArchitecture().debianName)
     await packages.refreshListsIfMissing('dropbear-bin')
     await packages.unpack(guestPackages, join(work, 'unpacked'))
@@ -49,5 +49,5 @@ export const testImage = (): Promise<string> =>
     for (const kind of ['user-data', 'vendor-data'])
       await writeFile(join(work, `image/templates/${kind}.tpl`), templateOf(kind))
     await writeFile(join(work, 'image/metadata.yaml'), metadata)
-    await exec('tar', ['-C', join(work, 'image'), '--owner=0', '--group=0', '-cf', made, '.'])
+    await exec('tar', ['-C', join(work, 'image'), '--owner=0', '--group=0', '-cf', target, '.'])
   })

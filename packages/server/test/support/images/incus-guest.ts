@@ -78,7 +78,7 @@ export async function makeGuestRoot(
 }
 
 /** Returns a file that is built once for each recipe. `make` gets a folder to work in, and the path of the file. */
-export async function kept(
+export async function cachedFile(
   name: string,
   recipe: unknown,
   make: (workDir: string, file: string) => Promise<void>,
@@ -88,10 +88,10 @@ export async function kept(
   if (existsSync(target)) return target
   const workDir = await mkdtemp(join(tmpdir(), 'slipway-incus-image-'))
   try {
-    const made = join(workDir, name)
-    await make(workDir, made)
+    const file = join(workDir, name)
+    await make(workDir, file)
     await mkdir(cache, { recursive: true })
-    await exec('cp', [made, `${target}.${process.pid}`])
+    await exec('cp', [file, `${target}.${process.pid}`])
     await rename(`${target}.${process.pid}`, target)
     return target
   } finally {

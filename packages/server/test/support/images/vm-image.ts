@@ -6,12 +6,13 @@ import { cpioArchive } from '../../../src/engines/qemu/mini-guest/cpio.ts'
 import { DebianPackages } from '../../../src/engines/qemu/mini-guest/debian-packages.ts'
 import { guestModules, guestPackages } from '../../../src/engines/qemu/mini-guest/files.ts'
 import { initramfsTree } from '../../../src/engines/qemu/mini-guest/tree.ts'
-import { guestFiles, kept, makeGuestRoot } from './incus-guest.ts'
+import { cachedFile, guestFiles, makeGuestRoot } from './incus-guest.ts'
 import { uefiImage } from './uefi-image.ts'
 
 const rootMib = 64
 /**
- * A busy machine emulates too slowly for the kernel's timer check, which ends in a panic. The other options save time.
+ * On a busy machine, emulation is too slow for the kernel's timer check, which then panics. The other options save
+ * time.
  */
 const kernelOptions = 'quiet panic=-1 no_timer_check mitigations=off cryptomgr.notests norandmaps'
 
@@ -51,9 +52,9 @@ ip link set eth0 up
 `,
 }
 
-/** A disk image that boots with UEFI and reads its seed from NoCloud, like those of distributions, but in seconds. */
+/** Returns a disk image that uses UEFI and NoCloud as the images of distributions do, but boots in seconds. */
 export const vmImage = (): Promise<string> =>
-  kept('vm.qcow2', [files, init, moduleNames, rootMib, kernelOptions], async (work, made) => {
+  cachedFile('vm.qcow2', [files, init, moduleNames, rootMib, kernelOptions], async (work, target) => {
     const arch = hostArchitecture()
     const packages = new DebianPackages(work, arch.debianName)
     const kernelMeta = `linux-image-cloud-${arch.debianName}`
@@ -71,5 +72,5 @@ export const vmImage = (): Promise<string> =>
     await makeGuestRoot(systemDir, rootDir, files)
     const kernel = join(systemDir, 'boot', `vmlinuz-${version}`)
     const commandLine = `console=${arch.serialConsole} ${kernelOptions}`
-    await uefiImage(made, { systemDir, kernel, initrd, rootDir, rootMib, commandLine }, work)
+    await uefiImage(target, { systemDir, kernel, initrd, rootDir, rootMib, commandLine }, work)
   })

@@ -23,9 +23,9 @@ export class ClusterWithAgents extends IncusStandIn {
   readonly instances = new Map<string, StoredInstance>()
   /** Members whose agents apply nothing. */
   readonly silentAgents = new Set<string>()
-  /** The names of the instances that each member got. */
+  /** The names of the instances of each member. */
   readonly #namesAt = new Map<string, Set<string>>()
-  /** The version of each network, by its text. */
+  /** The VM and the version of each network configuration, by the text of the configuration. */
   readonly #versions = new Map<string, [string, string]>()
 
   constructor(members: string[]) {

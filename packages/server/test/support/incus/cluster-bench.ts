@@ -21,7 +21,7 @@ export const retrying = <T>(work: () => Promise<T>): Promise<T> =>
     }
   }, patienceMs).then(({ value }) => value)
 
-/** Repeats the work while the engine is unavailable, and returns the error that it is refused with. */
+/** Repeats the work while the engine is unavailable, and returns the error with which the engine refuses it. */
 export const untilRefused = (work: () => Promise<unknown>): Promise<EngineError> =>
   retrying(() =>
     work().then(

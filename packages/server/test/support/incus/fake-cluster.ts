@@ -16,8 +16,8 @@ export interface FakeClusterOptions {
 }
 
 /**
- * A cluster larger than any test machine: recorded shapes, members with different delays, dead members and members that
- * hang. As in Incus, a request about an instance is answered by its member, and the list of instances waits for all.
+ * A fake cluster that is larger than any test machine can run, with members that respond after different delays, dead
+ * members and members that hang. A request that changes an instance waits for the member of the instance, as in Incus.
  */
 export class FakeCluster extends ClusterWithAgents {
   readonly names: string[]
@@ -75,7 +75,7 @@ export class FakeCluster extends ClusterWithAgents {
     })
   }
 
-  /** Incus reports the changes of an instance. */
+  /** Makes each change of an instance send an event, as Incus does. */
   #addEvents(name: string): void {
     for (const path of [`PUT /1.0/instances/${name}`, `PUT /1.0/instances/${name}/state`]) {
       const change = this.recorded.get(path) as (asked: ReceivedRequest) => unknown

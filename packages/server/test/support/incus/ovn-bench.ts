@@ -17,7 +17,7 @@ const packages = [
   ...['libunbound8', 'libxdp1', 'libbpf1'],
 ]
 
-/** Unpacked once and not installed, so that none of it runs outside the bench. */
+/** Returns the folder of the OVN programs. They are only unpacked, so that none of them runs outside the bench. */
 async function ovnPrograms(): Promise<string> {
   const arch = hostArchitecture()
   const target = join(cache, arch.debianName)
@@ -71,7 +71,7 @@ ip address add $tunnelEnd/24 dev incusovn1; ip link set incusovn1 up
 ovn-controller --pidfile --detach
 `
 
-/** Two members with one OVN, whose uplink is on the switch of the bench. Public addresses are those of the switch. */
+/** Two members with one OVN. The uplink and the public addresses are in the network of the bench's switch. */
 export class OvnBench {
   readonly bench: IncusBench
   readonly engine: IncusEngine

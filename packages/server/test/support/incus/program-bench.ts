@@ -59,7 +59,7 @@ export class ProgramBench {
     }
   }
 
-  /** Starts the program with these lines before its location, and waits until all hosts have reported. */
+  /** Starts the program with these additional settings, and waits until all hosts are up. */
   async start(settings = ''): Promise<Program> {
     const place = { name: location, storage: 'local', public_ipv4: '203.0.113.0/24' }
     const socket = this.bench.members[0]!.socket
@@ -93,10 +93,10 @@ export class ProgramBench {
     return ['--data-dir', this.dataDir, '--config', this.#configFile]
   }
 
-  /** A path of a new file or folder that is removed with the bench. */
+  /** Returns the path for a file or folder that is removed with the bench. */
   path = (name: string) => join(this.#launcher.dir, name)
 
-  /** A URL of the API as the test reaches it. */
+  /** Returns a URL of the API with the host and port that the test can reach. */
   reachable = (url: string) => Object.assign(new URL(url), { host: new URL(this.#url).host })
 
   async call<Id extends RouteId>(
@@ -141,7 +141,7 @@ export class ProgramBench {
     await this.ok('adminHostUpdate', { token, params: { host_id }, body })
   }
 
-  /** New VMs are placed only on this member. */
+  /** Cordons all other members, so that new VMs are placed on this one. */
   async placeOn(member: string): Promise<void> {
     for (const { id, name } of await this.hosts()) await this.cordon(id, name !== member)
   }

@@ -74,7 +74,7 @@ export class ServiceBench {
   }
 }
 
-/** The files of a client that the cluster trusts. */
+/** Makes the cluster trust a new client. Returns the files of the client. */
 async function trust(bench: IncusBench): Promise<Record<string, string>> {
   const [first] = bench.members
   const env = { ...process.env, INCUS_CONF: bench.dir }

@@ -16,7 +16,7 @@ let engine: IncusEngine | undefined
 
 /**
  * Gives each test of the calling file a new fake Incus server, and an engine that is closed after the test.
- * Files of one worker share this module, so each of them has to call this.
+ * The test files of one worker share this module, so each file has to call this function.
  */
 export function useStandIn(): void {
   beforeEach(async () => {
@@ -55,7 +55,7 @@ export const member = (server_name: string, status = 'Online', config = {}) => (
   ...{ server_name, status, message: '', config, roles: [] },
 })
 
-/** The resources that Incus would report for a recorded sysfs tree. */
+/** Returns the resources that Incus would report for a recorded sysfs tree. */
 export function resourcesOf(name: string) {
   const path = join(import.meta.dirname, '../fixtures/sysfs', `${name}.json`)
   const { pci } = JSON.parse(readFileSync(path, 'utf8')) as {

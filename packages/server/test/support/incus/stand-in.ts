@@ -13,16 +13,16 @@ export interface ReceivedRequest {
   body: unknown
 }
 
-/** The response for a path. A function may take time; undefined is 404, and an error is 500. */
+/** The response for a path, or a function that returns it. Undefined is sent as 404, and an error as 500. */
 export type Recorded = unknown | ((asked: ReceivedRequest) => unknown)
 
-/** Background operations of Incus have their own path. */
-interface Begun {
+/** The response to a request that starts a background operation: the path of the operation. */
+interface AsyncOperation {
   operation: string
 }
-const isBegun = (metadata: unknown): metadata is Begun =>
+const isAsync = (metadata: unknown): metadata is AsyncOperation =>
   typeof metadata === 'object' && metadata !== null && 'operation' in metadata
-const begunAt = (metadata: unknown) => (isBegun(metadata) ? { operation: metadata.operation } : {})
+const asyncPath = (metadata: unknown) => (isAsync(metadata) ? { operation: metadata.operation } : {})
 
 /**
  * Responds like the REST API of Incus, from recorded responses: for clusters larger than a test machine, missing
@@ -102,7 +102,7 @@ export class IncusStandIn {
     response.end(
       JSON.stringify(
         error === null
-          ? { type: isBegun(metadata) ? 'async' : 'sync', status_code: 200, metadata, ...begunAt(metadata) }
+          ? { type: isAsync(metadata) ? 'async' : 'sync', status_code: 200, metadata, ...asyncPath(metadata) }
           : { type: 'error', error_code: code, error, metadata: null },
       ),
     )

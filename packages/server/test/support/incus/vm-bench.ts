@@ -19,7 +19,7 @@ const emulated = {
   'raw.qemu.conf': '[machine]\naccel = "tcg"\n\n[device "qemu_vsock"]\n',
 }
 
-/** A single server whose guests are virtual machines, with the image that our own import added. */
+/** A single server whose guests are virtual machines. Slipway's own import added the image. */
 export class VmBench {
   readonly bench: IncusBench
   readonly engine: IncusEngine

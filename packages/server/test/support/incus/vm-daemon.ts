@@ -6,7 +6,7 @@ export const whyNoVms = findObstacle()
 
 function findObstacle(): string {
   if (whyNoIncus) return whyNoIncus
-  if (process.arch !== 'x64') return '(tried on x86_64 alone)'
+  if (process.arch !== 'x64') return '(tested only on x86_64)'
   for (const device of ['/dev/kvm', '/dev/vsock'])
     if (!existsSync(device)) return `(Incus has no virtual machines without ${device})`
   return ''
@@ -16,8 +16,8 @@ function findObstacle(): string {
  * Incus requires vhost_vsock to talk to an agent in the guest, but our guests have no agent. If the kernel does not
  * have it, these replacements satisfy the checks of the daemon at its start: a `modprobe` that succeeds, a device that
  * can be opened, and a socket on standard input that is returned whenever a vsock socket is created. Binding it,
- * listening and assigning a guest its number succeed without effect, and no client ever connects. Only the daemon and
- * its child processes see these replacements.
+ * listening on it and assigning an id to a guest succeed without effect, and no client ever connects. Only the daemon
+ * and its child processes see these replacements.
  */
 const standIn = String.raw`
 mkdir -p "$1.vsock/bin" "$1.vsock/upper" "$1.vsock/work"
@@ -34,7 +34,7 @@ my ($set_guest_cid, $memlock, $again, $succeed, $allow) = (0x4008af60, 8, 11, 0x
 socket(my $unheard, $vsock, $stream, 0) or die "no vsock: $!";
 bind($unheard, pack 'S S L L x4', $vsock, 0, $any, $any) or die "no port of vsock: $!";
 open(STDIN, '<&', $unheard) or die "no standard input: $!";
-# Each rule looks at one argument of one system call, and answers in its place.
+# Each rule checks one argument of one system call, and returns a result instead of the kernel.
 my @rules = map {
   my ($call, $argument, $value, $answer) = @$_;
   [0x20, 0, 0, 0], [0x15, 0, 3, $call], [0x20, 0, 0, 16 + 8 * $argument], [0x15, 0, 1, $value], [0x06, 0, 0, $answer]

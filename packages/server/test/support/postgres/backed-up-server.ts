@@ -11,7 +11,7 @@ interface Response {
   body: Record<string, unknown>
 }
 
-/** A service with its embedded database, which is backed up, stopped, restored and started again with its commands. */
+/** A server with an embedded database, which tests stop, start, back up and restore with the server's commands. */
 export class BackedUpServer {
   readonly configFile: string
   readonly #launcher: Launcher

@@ -26,7 +26,7 @@ export class DebianServer {
     this.port = port
   }
 
-  /** A new primary with the database `slipway`. `settings` are lines of postgresql.conf. */
+  /** Creates a primary with the database `slipway`. `settings` are lines of postgresql.conf. */
   static async create(dir: string, settings: string[] = []): Promise<DebianServer> {
     const server = await DebianServer.#prepare(dir)
     server.#run('initdb', ['-D', server.dataDir, '-A', 'trust', '-U', 'slipway', '--no-sync'])
@@ -36,14 +36,14 @@ export class DebianServer {
     return server
   }
 
-  /** A standby of another server. */
+  /** Creates a standby of another server. */
   static async createStandby(dir: string, primary: DebianServer): Promise<DebianServer> {
     const server = await DebianServer.copyOf(dir, primary, ['-R'])
     await server.start()
     return server
   }
 
-  /** A base backup of another server, which is not started. */
+  /** Copies another server with a base backup. The copy is not started. */
   static async copyOf(dir: string, primary: DebianServer, flags: string[] = []): Promise<DebianServer> {
     const server = await DebianServer.#prepare(dir)
     const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'slipway']
@@ -94,7 +94,7 @@ export class DebianServer {
     this.#run('pg_ctl', ['promote', '-D', this.dataDir])
   }
 
-  /** Kills the server as a crash does. Its sessions end when they notice. */
+  /** Kills the server as a crash does. Each session ends when its process notices this. */
   kill(): void {
     const pidFile = join(this.dataDir, 'postmaster.pid')
     if (!existsSync(pidFile)) return

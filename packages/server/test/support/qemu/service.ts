@@ -93,9 +93,9 @@ export class QemuService {
 
   /** Sends a request whose operation must succeed, and returns the id of the operation's resource. */
   async change(method: string, path: string, body?: unknown): Promise<string> {
-    const begun = await this.begin(method, path, body)
-    expect(await this.ended(begun)).toMatchObject({ state: 'SUCCEEDED' })
-    return begun.operation.metadata.id
+    const response = await this.begin(method, path, body)
+    expect(await this.ended(response)).toMatchObject({ state: 'SUCCEEDED' })
+    return response.operation.metadata.id
   }
 
   vm(id: string): Promise<RouteResponse<'vmGet'>> {

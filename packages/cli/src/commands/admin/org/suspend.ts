@@ -22,4 +22,4 @@ function suspensionCommand(name: 'suspend' | 'restore', summary: string): AnyCom
 }
 
 export const adminOrgSuspend = suspensionCommand('suspend', 'suspend an organization')
-export const adminOrgRestore = suspensionCommand('restore', 'lift a suspension')
+export const adminOrgRestore = suspensionCommand('restore', 'lift the suspension of an organization')

@@ -8,6 +8,7 @@ export const users: Resource<AdminUser> = {
   noun: 'user',
   title: 'user',
   example: 'ada@example.com',
+  reference: 'e-mail address or id of the user',
   columns: [
     { name: 'email', value: (user) => user.email },
     { name: 'state', value: (user) => (user.suspended ? 'suspended' : user.state), isState: true },

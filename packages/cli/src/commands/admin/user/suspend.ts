@@ -17,4 +17,4 @@ function suspensionCommand(name: 'suspend' | 'restore', summary: string): AnyCom
 }
 
 export const adminUserSuspend = suspensionCommand('suspend', 'suspend a user')
-export const adminUserRestore = suspensionCommand('restore', 'lift a suspension')
+export const adminUserRestore = suspensionCommand('restore', 'lift the suspension of a user')

@@ -47,7 +47,7 @@ export function totalsOf(items: GpuFaultDay[]): FaultTotal[] {
   )
 }
 
-/** More colors are hard to distinguish, so the remaining groups share one. */
+/** More colors would be hard to distinguish, so the remaining groups share the last color. */
 const maxColors = 8
 
 export interface FaultBars {

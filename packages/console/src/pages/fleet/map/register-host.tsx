@@ -4,7 +4,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { shellQuote, shownForOperator } from '../../../lib/shell.ts'
+import { operatorCommands, shellQuote } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
@@ -53,7 +53,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       action="Register host"
       {...submitProps(create, undefined, onClose)}
       reason={reason}
-      commands={shownForOperator({
+      commands={operatorCommands({
         cli: `slipway admin host create ${shellQuote(name || 'NAME')} --location ${request.location}${isSimulated ? ` --gpus ${shellQuote(`${gpuCount} x ${model}`)}` : ''}`,
         path: '/hosts',
         body: request,

@@ -8,7 +8,7 @@ import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { ReservationTable } from '../../../features/fleet/reservation-table.tsx'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { plural, shortId } from '../../../lib/format.ts'
-import { shownForOperator } from '../../../lib/shell.ts'
+import { operatorCommands } from '../../../lib/shell.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
@@ -80,7 +80,7 @@ export function FleetReservations() {
           onClose={() => setEndingId('')}
           title={`End the reservation of ${buyerOf(ending)}`}
           action="End reservation"
-          commands={shownForOperator({
+          commands={operatorCommands({
             cli: `slipway admin reservation end ${ending.id}`,
             path: `/reservations/${ending.id}/end`,
           })}

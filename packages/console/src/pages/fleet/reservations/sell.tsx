@@ -6,7 +6,7 @@ import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { type AdminProject, ProjectPicker } from '../../../features/fleet/project-picker.tsx'
 import { plural, usd } from '../../../lib/format.ts'
-import { shownForOperator } from '../../../lib/shell.ts'
+import { operatorCommands } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -49,7 +49,7 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
       isWide
       {...submitProps(sell, undefined, onClose)}
       reason={problemOf({ project, chosenLocation, count, start, end, price })}
-      commands={shownForOperator({
+      commands={operatorCommands({
         cli: [
           `slipway admin reservation create --organization ${request.organization_id || 'ID'}`,
           `--billing-project ${request.billing_project_id || 'ID'} --type ${type} --location ${chosenLocation}`,
@@ -104,7 +104,7 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
   )
 }
 
-interface Filled {
+interface FormValues {
   project: AdminProject | null
   chosenLocation: string
   count: string
@@ -113,7 +113,7 @@ interface Filled {
   price: string
 }
 
-function problemOf({ project, chosenLocation, count, start, end, price }: Filled): string | undefined {
+function problemOf({ project, chosenLocation, count, start, end, price }: FormValues): string | undefined {
   if (!project) return 'Choose the billing project'
   if (!chosenLocation) return 'Choose a location'
   if (!Number.isInteger(Number(count)) || Number(count) < 1) return 'Enter the number of VMs'

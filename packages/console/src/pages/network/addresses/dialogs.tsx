@@ -5,7 +5,7 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { nameProblem } from '../../../lib/names.ts'
-import { shellQuote, shownForProject } from '../../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -16,7 +16,7 @@ interface DialogProps {
 
 const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 
-/** Means a free address in a location, not a VM's current address. */
+/** The choice of a free address in a location, instead of the current address of a VM. */
 const anyFree = ''
 const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
 
@@ -42,7 +42,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
       action="Reserve address"
       {...submitProps(reserve, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Enter a name'}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway address create ${shellQuote(name || 'NAME')} ${
           vmId === anyFree ? `--location ${location}` : `--vm ${vmId}`
         }`,
@@ -100,7 +100,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
       reason={vm ? undefined : `There is no other VM in ${address.location}`}
       commands={
         vm &&
-        shownForProject(projectId, {
+        projectCommands(projectId, {
           cli: `slipway address assign ${shellQuote(address.name)} ${shellQuote(vm.name)}`,
           path: `/vpc/addresses/${address.id}/assign`,
           body: { vm_id: vm.id },
@@ -137,7 +137,7 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
       onClose={onClose}
       title={`Unassign ${address.name}`}
       action="Unassign address"
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway address unassign ${shellQuote(address.name)}`,
         path: `/vpc/addresses/${address.id}/unassign`,
       })}
@@ -164,7 +164,7 @@ export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps
       onClose={onClose}
       title={`Delete address ${address.name}`}
       action="Delete address"
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway address delete ${shellQuote(address.name)}`,
         method: 'DELETE',
         path: `/vpc/addresses/${address.id}`,

@@ -8,7 +8,7 @@ import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { ruleText } from '../../../lib/firewall-text.ts'
-import { curlCommand, shellQuote, shownForProject } from '../../../lib/shell.ts'
+import { curlCommand, projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
 import { Icon } from '../../../ui/icon.tsx'
@@ -147,7 +147,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           onClose={() => setDeleting(null)}
           title={`Delete rule ${deleting.name}`}
           action="Delete rule"
-          commands={shownForProject(projectId, {
+          commands={projectCommands(projectId, {
             cli: `slipway firewall delete ${shellQuote(deleting.name)}`,
             method: 'DELETE',
             path: `/vpc/firewall-rules/${deleting.id}`,

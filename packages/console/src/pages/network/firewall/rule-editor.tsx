@@ -8,7 +8,7 @@ import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { ruleText } from '../../../lib/firewall-text.ts'
 import { nameProblem } from '../../../lib/names.ts'
-import { shownForProject } from '../../../lib/shell.ts'
+import { projectCommands } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
@@ -102,7 +102,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       commands={
         rule
           ? undefined
-          : shownForProject(projectId, {
+          : projectCommands(projectId, {
               cli: ruleCommand({ name, action, direction, ...parts }, nameOf),
               path: '/vpc/firewall-rules',
               body: { name, action, direction, vpc_network_id, ...parts },

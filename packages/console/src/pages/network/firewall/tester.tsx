@@ -13,7 +13,7 @@ import { NameList } from './name-list.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
-/** Tests a connection. The server evaluates the rules, so the result matches what it enforces. */
+/** Shows whether the rules allow a connection. The server evaluates them, so the result is what it enforces. */
 export function Tester({
   projectId,
   rules,

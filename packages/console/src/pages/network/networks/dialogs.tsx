@@ -5,7 +5,7 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { nameProblem } from '../../../lib/names.ts'
-import { shellQuote, shownForProject } from '../../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -32,7 +32,7 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
       action="Create network"
       {...submitProps(create, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Enter a name'}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway network create ${shellQuote(name || 'NAME')} --cidr ${shellQuote(request.cidr)}`,
         path: '/vpc/networks',
         body: request,
@@ -72,7 +72,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
       action="Add subnet"
       {...submitProps(create, undefined, onClose)}
       reason={name && cidr ? nameProblem(name) || undefined : 'Enter a name and a CIDR block'}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway subnet create ${shellQuote(name || 'NAME')} --network ${shellQuote(network.name)} --cidr ${shellQuote(request.cidr || 'CIDR')} --location ${location}`,
         path: '/vpc/subnets',
         body: request,
@@ -119,7 +119,7 @@ export function DeleteDialog({
       onClose={onClose}
       title={`Delete ${what}`}
       action={network ? 'Delete network' : 'Delete subnet'}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: network
           ? `slipway network delete ${shellQuote(network.name)}`
           : `slipway subnet delete ${shellQuote(subnet?.name ?? '')}`,
@@ -128,7 +128,9 @@ export function DeleteDialog({
       })}
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>Firewall rules that refer to it will no longer match any traffic.</p>
+      <p>
+        Firewall rules that refer to the {network ? 'network' : 'subnet'} will no longer match any traffic.
+      </p>
     </Confirm>
   )
 }

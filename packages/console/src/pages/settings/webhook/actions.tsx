@@ -4,7 +4,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { Secret } from '../../../features/webhooks/secret.tsx'
-import { shownForProject } from '../../../lib/shell.ts'
+import { projectCommands } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
 import { EditDialog } from './edit-dialog.tsx'
@@ -69,7 +69,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
         onClose={() => setDeleting(false)}
         title="Delete webhook"
         action="Delete webhook"
-        commands={shownForProject(projectId, {
+        commands={projectCommands(projectId, {
           cli: `slipway webhook delete ${webhook.id}`,
           method: 'DELETE',
           path: `/webhooks/${webhook.id}`,

@@ -23,10 +23,17 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
           <TextTabs
             label="Request and response"
             texts={[
-              { name: 'Payload', text: payload, shown: indented(payload), empty: 'Not sent yet' },
+              {
+                name: 'Payload',
+                text: payload,
+                copyLabel: 'Copy the payload',
+                shown: indented(payload),
+                empty: 'Not sent yet',
+              },
               {
                 name: response_status ? `Response ${response_status}` : 'Response',
                 text: response_body,
+                copyLabel: 'Copy the response',
                 shown: indented(response_body),
                 empty: response_status ? 'No text in the response' : error || 'No response yet',
               },

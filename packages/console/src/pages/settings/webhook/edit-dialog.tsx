@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId } from '../../../api/me.ts'
-import { shellQuote, shownForProject } from '../../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from '../webhooks/event-types-field.tsx'
@@ -31,7 +31,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={urlProblem(body.url)}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway webhook change ${webhook.id} --url ${shellQuote(body.url)} --events ${shellQuote(event_types.join(',') || '*')}`,
         method: 'PATCH',
         path: `/webhooks/${webhook.id}`,

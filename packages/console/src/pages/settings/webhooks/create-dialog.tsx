@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
-import { shellQuote, shownForProject } from '../../../lib/shell.ts'
+import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from './event-types-field.tsx'
@@ -36,7 +36,7 @@ export function CreateDialog({
         onCreated(webhook.secret)
       })}
       reason={urlProblem(url.trim())}
-      commands={shownForProject(projectId, {
+      commands={projectCommands(projectId, {
         cli: `slipway webhook create ${shellQuote(url.trim() || 'URL')}${
           event_types.length > 0 ? ` --events ${shellQuote(event_types.join(','))}` : ''
         }`,

@@ -4,13 +4,13 @@ import { eventTypeText, plural } from '../../../lib/format.ts'
 import { CheckField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 
-interface Chosen {
+interface SelectionProps {
   value: string[]
   onChange: (value: string[]) => void
 }
 
 /** Selects event types. A whole kind is stored as `vm.*`, which includes types that are added later. */
-export function EventTypesField({ value, onChange }: Chosen) {
+export function EventTypesField({ value, onChange }: SelectionProps) {
   return (
     <fieldset>
       <legend className="mb-1 text-sm font-medium">Events</legend>
@@ -28,7 +28,7 @@ export function EventTypesField({ value, onChange }: Chosen) {
   )
 }
 
-function Kind({ kind, text, types, value, onChange }: Chosen & (typeof projectEventKinds)[number]) {
+function Kind({ kind, text, types, value, onChange }: SelectionProps & (typeof projectEventKinds)[number]) {
   const id = useId()
   const [isOpen, setOpen] = useState(false)
   const whole = `${kind}.*`

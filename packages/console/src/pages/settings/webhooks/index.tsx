@@ -49,8 +49,8 @@ export function Webhooks() {
                 url: 'https://hooks.example.com/slipway',
               })}
             >
-              A webhook sends the project’s events to your URL. Events are signed and delivered at least once,
-              in order for each resource.
+              A webhook sends the project’s events to your URL. Each event is signed and delivered at least
+              once. The events of a resource are delivered in order.
             </Empty>
           ) : (
             <Table

@@ -33,19 +33,19 @@ export function useTerminal(vm: Vm, { mayWrite, isOn }: TerminalOptions) {
       const { url } = await client.vmConsoleCreate(target, { mode, ...(force && { force }) })
       // The page may use a different host name than the public URL, and can connect only to its own origin.
       const here = new URL(new URL(url).pathname, location.href.replace(/^http/, 'ws'))
-      const opened = new WebSocket(here, consoleProtocol)
-      opened.binaryType = 'arraybuffer'
-      socket.current = opened
+      const connection = new WebSocket(here, consoleProtocol)
+      connection.binaryType = 'arraybuffer'
+      socket.current = connection
       terminal.current?.reset()
-      opened.onopen = () => {
+      connection.onopen = () => {
         setState({ kind: 'open', mode, note })
         terminal.current?.focus()
       }
-      opened.onmessage = ({ data }) => {
+      connection.onmessage = ({ data }) => {
         if (data instanceof ArrayBuffer) terminal.current?.write(new Uint8Array(data))
       }
-      opened.onclose = ({ reason }) => {
-        if (socket.current === opened)
+      connection.onclose = ({ reason }) => {
+        if (socket.current === connection)
           setState({ kind: 'closed', reason: reason || 'The connection was lost.' })
       }
     } catch (error) {
@@ -58,16 +58,16 @@ export function useTerminal(vm: Vm, { mayWrite, isOn }: TerminalOptions) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: one terminal for the life of the page
   useEffect(() => {
     if (!frame.current) return
-    const created = createTerminal(frame.current, (input) => {
+    const newTerminal = createTerminal(frame.current, (input) => {
       if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(input)
     })
-    terminal.current = created
+    terminal.current = newTerminal
     if (isOn) void connect(mayWrite ? 'write' : 'read')
     return () => {
       const open = socket.current
       socket.current = null
       open?.close()
-      created.dispose()
+      newTerminal.dispose()
     }
   }, [])
 

@@ -47,7 +47,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
             points: {
               size: 4,
               filter: (_chart: unknown, at: number, areShown: boolean) =>
-                areShown ? null : alone(lines[at - 1]),
+                areShown ? null : isolatedIndexes(lines[at - 1]),
             },
           })),
         ],
@@ -84,8 +84,8 @@ export default function Chart({ chart }: { chart: ChartLines }) {
   )
 }
 
-/** Returns the indexes of values without a value before and after them. */
-function alone(line: ChartLines['lines'][number] | undefined): number[] {
+/** Returns the indexes of values between two gaps. */
+function isolatedIndexes(line: ChartLines['lines'][number] | undefined): number[] {
   const values = line?.values ?? []
   const isKnown = (at: number) => (values[at] ?? null) !== null
   return values.flatMap((_, at) => (isKnown(at) && !isKnown(at - 1) && !isKnown(at + 1) ? at : []))

@@ -70,13 +70,13 @@ function chartOf(
 ) {
   const lines = found.map(({ name, labels, points }) => ({
     label: metrics[name] || `GPU ${labels.gpu}`,
-    values: (isCounter ? ratesOf(points) : points.map(([, value]) => value)).map(times(factor)),
+    values: (isCounter ? ratesOf(points) : points.map(([, value]) => value)).map(scaleBy(factor)),
   }))
   const chart = { title, unit, times: found[0]!.points.map(([time]) => time), lines, ...(top && { top }) }
   return isBytes ? withByteUnit(chart) : chart
 }
 
-const times = (factor: number) => (value: Value) => (value === null ? null : value * factor)
+const scaleBy = (factor: number) => (value: Value) => (value === null ? null : value * factor)
 
 /** Returns the increase of a counter per second; null after a gap or a counter reset. */
 function ratesOf(points: [number, Value][]): Value[] {
@@ -92,7 +92,7 @@ function withByteUnit(chart: ChartLines): ChartLines {
   return {
     ...chart,
     unit: ['B/s', 'kB/s', 'MB/s', 'GB/s'][power]!,
-    lines: chart.lines.map(({ label, values }) => ({ label, values: values.map(times(1000 ** -power)) })),
+    lines: chart.lines.map(({ label, values }) => ({ label, values: values.map(scaleBy(1000 ** -power)) })),
   }
 }
 

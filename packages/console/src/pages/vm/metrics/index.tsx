@@ -47,7 +47,7 @@ export function VmMetricsPage() {
   )
 }
 
-/** The key contains the range's name, not its start time, so that a refetch replaces the data. */
+/** The query key contains the range's name, not its start time, so that a refetch replaces the data. */
 const readMetrics = ({ project_id, id: vm_id }: Vm, name: RangeName) =>
   queryOptions<RouteResponse<'vmMetrics'>>({
     queryKey: ['vmMetrics', { project_id, vm_id, range: name }],
@@ -119,8 +119,8 @@ function Metrics({ vm }: { vm: Vm }) {
               )}
               {!hasGpus && (
                 <p className="text-ink-muted">
-                  No GPU metrics. They require an image with the tag <code>slipway-guest</code> and its
-                  reporter.
+                  No GPU metrics. They require an image that contains the reporter and has the tag{' '}
+                  <code>slipway-guest</code>.
                 </p>
               )}
             </>

@@ -20,7 +20,7 @@ import { filtersInternal, HostNetwork } from './host-network.ts'
 const fullReadMs = 30_000
 const retryMs = 1_000
 const readMs = 10_000
-/** Events of one change arrive together. */
+/** The pause after an event, so that the other events of the same change arrive too. */
 const gatherMs = 10
 /**
  * With this header, which members send to each other, Incus lists only the instances of the member that
@@ -36,8 +36,8 @@ export interface AgentOptions {
 
 /**
  * Applies the networks and firewalls of one member's guests, as configured in their instances, and reports in
- * the member's configuration what is applied. It reads its own guests only from the daemon of its own
- * machine, so that other members can be down or hang.
+ * the member's configuration what is applied. The agent reads the guests only from the daemon of its own
+ * machine, so it works even if other members are down or hang.
  */
 export class Agent {
   readonly #ctx: IncusContext
@@ -88,7 +88,7 @@ export class Agent {
     }
   }
 
-  /** Without a cluster, events do not name a member. */
+  /** Ignores events of other members. Without a cluster, events do not name a member. */
   #addChange(name: string, member: string): void {
     if (this.#self.isClustered && member !== this.#self.name) return
     this.#changed.add(name)

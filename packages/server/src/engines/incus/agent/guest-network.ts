@@ -39,8 +39,8 @@ export interface AgentReport {
 type Config = Record<string, string>
 
 /**
- * Returns null if the instance has no network, or one that cannot be applied. The guest's traffic is then
- * dropped.
+ * Returns null if the instance has no network, or has a network that cannot be applied. The guest's traffic
+ * is then dropped.
  */
 export function guestNetworkOf(config: Config): GuestNetwork | null {
   const guest = parse<GuestNetwork>(config[guestNetworkKey])

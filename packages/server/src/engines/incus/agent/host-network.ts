@@ -9,7 +9,7 @@ import { packetFilter } from './packet-filter.ts'
 
 const vxlanPort = 4789
 const vxlanGroup = '239.27.0.1'
-/** The payload of a 1500-byte packet after the VXLAN headers. */
+/** The number of bytes that remain in a 1500-byte packet after the VXLAN headers. */
 const tunnelMtu = 1450
 const endPollMs = 10
 /** Routes of public addresses are in a separate table, from which a BGP speaker can announce them. */
@@ -83,8 +83,8 @@ export class HostNetwork {
   }
 
   /**
-   * One dnsmasq process serves all bridges. It is configured only with the guests of this machine and their
-   * addresses.
+   * One dnsmasq process serves all bridges. Its configuration contains only the guests of this machine, with
+   * their addresses.
    */
   async #applyDhcp(guests: GuestNetwork[], subnets: GuestNetwork[]): Promise<void> {
     const hosts = guests
@@ -151,7 +151,10 @@ interface Link {
   address: string
 }
 
-/** Returns the agent's bridges that exist in the kernel, with the gateway address of each. */
+/**
+ * Returns the agent's bridges that exist in the kernel. The value of each is its gateway address, followed by
+ * ` tunnel` if the bridge has a tunnel.
+ */
 async function bridgesOf(): Promise<Map<string, string>> {
   const links = JSON.parse((await run('ip', ['-j', 'link', 'show', 'type', 'bridge'])) || '[]') as Link[]
   const own = links.filter(({ ifname }) => /^sl[0-9a-f]{11}$/.test(ifname ?? ''))
@@ -185,15 +188,15 @@ async function ensureBridge(
 }
 
 /**
- * Removes a bridge that no guest uses any more. An instance that is still connected to it has no rules that
- * would allow traffic.
+ * Removes a bridge that no guest uses any more. If an instance is still connected to the bridge, no rule
+ * allows the instance's traffic.
  */
 async function removeBridge(bridge: string): Promise<void> {
   await run('ip', ['link', 'delete', tunnelOf(bridge)]).catch(() => {})
   await run('ip', ['link', 'delete', bridge]).catch(() => {})
 }
 
-/** Returns the interface with this address. */
+/** Returns the interface with this address; '' if there is none. */
 function uplinkOf(address: string): string {
   if (address === '') return ''
   const found = Object.entries(networkInterfaces()).find(([, addresses = []]) =>

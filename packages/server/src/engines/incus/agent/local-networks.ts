@@ -26,7 +26,7 @@ const hashOf = ({ networkId, subnetCidr }: Network) =>
 export const localBridgeOf = (network: Network) => `sl${hashOf(network).slice(0, 11)}`
 export const isLocalBridge = (name: string) => name.startsWith('sl')
 
-/** Adds the profile that reserves the VXLAN number of a network. */
+/** Returns the profiles with the one that reserves the VXLAN number of a network. */
 export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 'vni'>) => [
   ...profiles.filter((name) => !isReservation(name)),
   reservationOf(vni),
@@ -35,8 +35,8 @@ export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 
 const isEqual = (first: string[], second: string[]) => first.join(' ') === second.join(' ')
 
 /**
- * Networks that agents create on each member. They need no cluster objects, which Incus would have to send to
- * all members; all their data is in the configuration of instances.
+ * Networks that agents create on each member. All their data is in the configuration of instances. They need
+ * no cluster objects, which Incus would have to send to all members.
  */
 export class LocalNetworks {
   readonly reports: AgentReports
@@ -60,7 +60,7 @@ export class LocalNetworks {
     const { network } = spec
     const bridge = localBridgeOf(network)
     return {
-      ...{ vmId: spec.id, bridge, vni: await this.#numbers.of(bridge, hashOf(network), signal) },
+      ...{ vmId: spec.id, bridge, vni: await this.#numbers.numberOf(bridge, hashOf(network), signal) },
       ...{ subnetCidr: network.subnetCidr, gateway: network.gateway, publicAddress: network.publicAddress },
       ...{ macAddress: network.macAddress.toLowerCase(), privateAddress: network.privateAddress },
       firewall: { generation: firewall.generation, rules: firewall.rules },
@@ -101,7 +101,7 @@ export class LocalNetworks {
     if (written) await this.reports.waitFor(written, location, call.signal)
   }
 
-  /** Returns false if a newer firewall is already applied; that one is kept. */
+  /** Returns false, and keeps the applied firewall, if that is newer. */
   async apply(
     instance: Instance,
     rules: CompiledRule[],
@@ -141,7 +141,8 @@ export class LocalNetworks {
         return { profiles, config: { [guestNetworkKey]: text } }
       })
       const after = await changed.catch((error) => {
-        // The VM's generation has increased since it was read, which does not make its firewall stale.
+        // The VM's generation has increased since the instance was read. This does not make the firewall
+        // stale.
         if (error instanceof EngineError && error.kind === 'stale') return null
         throw error
       })

@@ -9,10 +9,10 @@ const tunnels = '"sv*"'
 
 /**
  * Returns the whole packet filter of a member, for `nft -f`, which applies it in one transaction. A packet
- * between guests needs an allow rule of its sender and one of its receiver, each checked on the member that
- * runs the guest. Rules are checked for every packet in the direction in which the connection was opened, so
- * that removing a rule also ends open connections. Replies are accepted. A packet from or to one of the
- * agent's bridges is dropped if it belongs to no guest of this member.
+ * between guests needs an allow rule of the sender and one of the receiver. Each rule is checked on the
+ * member that runs its guest. Rules are checked for every packet in the direction in which the connection was
+ * opened, so that removing a rule also ends open connections. Replies are accepted. A packet from or to one
+ * of the agent's bridges is dropped if it belongs to no guest of this member.
  */
 export function packetFilter(guests: GuestNetwork[]): string {
   const subnets = [...new Map(guests.map((guest) => [guest.bridge, guest])).values()]
@@ -88,7 +88,10 @@ function verdictMap(direction: CompiledRule['direction'], guests: GuestNetwork[]
 
 const chainOf = (direction: string, address: string) => `${direction}-${address.replaceAll('.', '-')}`
 
-/** A sender's allow rule continues with the receiver's rules; a receiver's allow rule accepts. */
+/**
+ * After an allow rule of the sender, the rules of the receiver are checked. An allow rule of the receiver
+ * accepts the packet.
+ */
 function guestChains({ vmId, privateAddress, firewall }: GuestNetwork): string {
   const linesOf = (direction: CompiledRule['direction']) =>
     firewall.rules
@@ -129,7 +132,7 @@ function ruleLines({
   })
 }
 
-/** nft rejects a set with overlapping blocks. If two blocks overlap, one contains the other. */
+/** Omits blocks that are part of another block, because nft rejects a set with overlapping blocks. */
 function outermost(peers: string[]): string[] {
   const blocks = peers
     .flatMap((text) => parseCidr(text) ?? [])

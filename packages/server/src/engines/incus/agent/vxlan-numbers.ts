@@ -15,10 +15,10 @@ export const reservationOf = (vni: number) => `${prefix}${vni}`
 export const isReservation = (profile: string) => profile.startsWith(prefix)
 
 /**
- * Reserves a VXLAN number for each subnet, by an empty profile with the number in its name. If two processes
- * create the profile at the same time, one of them fails. Incus does not remove a profile that an instance
- * has, and does not create an instance with a profile that does not exist. So an instance first gets the
- * profile, and `requireOwn` then checks that the number belongs to the right subnet.
+ * Reserves a VXLAN number for each subnet by creating an empty profile with the number in its name. If two
+ * processes create the profile at the same time, one of them fails. Incus does not remove a profile that an
+ * instance has, and does not create an instance with a profile that does not exist. So an instance first gets
+ * the profile, and `requireOwn` then checks that the number belongs to the right subnet.
  */
 export class VxlanNumbers {
   readonly #ctx: IncusContext
@@ -30,8 +30,8 @@ export class VxlanNumbers {
 
   isKnown = (bridge: string) => this.#known.has(bridge)
 
-  /** Returns the first number that no other subnet has, starting at the subnet's hash. */
-  async of(bridge: string, hash: string, signal: AbortSignal): Promise<number> {
+  /** Reserves and returns the first number that no other subnet has, starting at the subnet's hash. */
+  async numberOf(bridge: string, hash: string, signal: AbortSignal): Promise<number> {
     const known = this.#known.get(bridge)
     if (known !== undefined) return known
     const first = Number.parseInt(hash.slice(0, 6), 16)
@@ -47,7 +47,9 @@ export class VxlanNumbers {
     )
   }
 
-  /** Throws if the number was released since this process read it, and perhaps reserved by another subnet. */
+  /**
+   * Throws if the number was released after this process read it. Another subnet may have reserved it since.
+   */
   async requireOwn(vni: number, bridge: string, signal: AbortSignal): Promise<void> {
     const found = await findProfile(this.#ctx, reservationOf(vni), signal)
     if (found?.config[subnetKey] === bridge) return
@@ -69,8 +71,8 @@ export class VxlanNumbers {
 }
 
 /**
- * Releases the numbers of subnets without VMs. Instances of earlier versions do not have their number's
- * profile, so their configuration is checked too.
+ * Releases the numbers of subnets without VMs. Instances that earlier versions created do not have the
+ * profile of their number, so the configuration of all instances is checked too.
  */
 export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   const unused = (await listProfiles(ctx, signal)).filter(

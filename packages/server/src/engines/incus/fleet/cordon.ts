@@ -3,7 +3,10 @@ import { changeMember, type Member } from './members.ts'
 
 const schedulerKey = 'scheduler.instance'
 const schedulerDefault = 'all'
-/** Set on a member that Slipway cordoned, to the previous value of its scheduler key. Incus stores no empty values. */
+/**
+ * On a member that Slipway cordoned: the previous value of the member's scheduler key. Incus stores no empty
+ * values.
+ */
 const cordonMark = 'user.slipway.scheduler-before'
 
 /**
@@ -18,8 +21,8 @@ export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>
 }
 
 /**
- * Incus does not choose a `manual` member for new instances; an instance that names it as its target is still
- * created there.
+ * Incus does not choose a `manual` member for new instances. An instance that is created with this member as
+ * its target is still created there.
  */
 export const cordonMember = (
   ctx: IncusContext,
@@ -28,16 +31,16 @@ export const cordonMember = (
   signal: AbortSignal,
 ): Promise<void> =>
   changeMember(ctx, name, signal, (member) => {
-    // The member was evacuated, or another worker changed it, since it was listed.
+    // Since the member was listed, it was evacuated, or another worker changed it.
     if (isCordoned(member) !== !isWanted) return null
-    return isWanted ? cordoned(member.config) : uncordoned(member.config)
+    return isWanted ? cordonChange(member.config) : uncordonChange(member.config)
   })
 
-const cordoned = (config: Member['config']) => ({
+const cordonChange = (config: Member['config']) => ({
   ...{ [cordonMark]: config[schedulerKey] || schedulerDefault, [schedulerKey]: 'manual' },
 })
 
-function uncordoned({ [cordonMark]: before = '', [schedulerKey]: now = '' }: Member['config']) {
+function uncordonChange({ [cordonMark]: before = '', [schedulerKey]: now = '' }: Member['config']) {
   // A value that an operator set in the meantime is kept.
   const scheduler = now === 'manual' ? before : now
   return { [cordonMark]: '', [schedulerKey]: scheduler === schedulerDefault ? '' : scheduler }

@@ -16,8 +16,8 @@ import { problemsOf } from './problems.ts'
 import { type CardReport, gpusOf, type Resources } from './resources.ts'
 import type { Survey } from './survey.ts'
 
-/** What is in the storage pool. */
-interface Stored {
+/** Lists what the storage pools contain. */
+interface StorageLists {
   disks: Disks
   captures: Captures
 }
@@ -39,13 +39,13 @@ export const filtersMark = 'user.slipway.filters-internal'
  * Yields one report for each member that responds, and an `isUnreachable` report for each member that Incus
  * considers down. Instances, firewalls and disks are read once for all members, because listing one member's
  * instances costs Incus as much as listing all. The hardware is read from several members at a time, so that
- * a member that hangs delays only its own report. If nothing has changed, or if the instances cannot be read
- * because a member hangs, the reports are summaries.
+ * a member that hangs delays only its own report. The reports are summaries if the instances cannot be read
+ * because a member hangs or, with `mayBeBrief`, if nothing has changed.
  */
 export async function* inventory(
   ctx: IncusContext,
   statuses: Statuses,
-  stored: Stored,
+  stored: StorageLists,
   survey: Survey,
   { members, isCluster, version, uplink }: Cluster,
   mayBeBrief: boolean,
@@ -99,7 +99,7 @@ export async function* inventory(
       // The state of an instance in `Error` is unknown, but it may still hold its GPUs.
       vms: own
         .filter(({ status }) => status !== 'Error')
-        .map((instance) => statuses.listed(instance, generationAt(member, objects.aclOf, instance))),
+        .map((instance) => statuses.forInventory(instance, generationAt(member, objects.aclOf, instance))),
       disks: remaining,
       captures: copies,
     }
@@ -108,7 +108,7 @@ export async function* inventory(
   }
 }
 
-async function readObjects(ctx: IncusContext, { disks, captures }: Stored, stopping: AbortSignal) {
+async function readObjects(ctx: IncusContext, { disks, captures }: StorageLists, stopping: AbortSignal) {
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(objectsMs)])
   const [instances, acls, volumes, copies] = await Promise.all([
     listInstances(ctx, signal),

@@ -27,7 +27,7 @@ export interface ServerInfo {
   }
 }
 
-/** A client that Incus does not trust gets a response without the environment. */
+/** Throws if Incus does not trust the client: the response then has no environment. */
 export async function serverInfo(ctx: IncusContext, signal: AbortSignal): Promise<ServerInfo> {
   const info = await ctx.client.get<ServerInfo>('/1.0', { signal })
   if (info.auth === 'untrusted')
@@ -44,7 +44,7 @@ export const trustCommand = (clientCertFile: string) =>
 const environmentMs = 60_000
 const environments = new WeakMap<IncusClient, { read: Promise<ServerInfo['environment']>; atMs: number }>()
 
-/** The server's version and type, which rarely change; read at most once a minute. */
+/** Returns the server's version and type. They rarely change, so they are read at most once a minute. */
 export function environmentOf(ctx: IncusContext, signal: AbortSignal): Promise<ServerInfo['environment']> {
   const known = environments.get(ctx.client)
   if (known && performance.now() - known.atMs < environmentMs) return known.read
@@ -74,7 +74,7 @@ export async function listMembers(ctx: IncusContext, signal: AbortSignal): Promi
   return { members: members.map((member) => ({ ...member, name: member.server_name })), isCluster: true }
 }
 
-/** Returns null if there is no cluster, and so no member to choose. */
+/** Returns null if there is no cluster. */
 export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promise<string[] | null> {
   const { members, isCluster } = await listMembers(ctx, signal)
   return isCluster ? members.map(({ name }) => name) : null
@@ -83,8 +83,8 @@ export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promi
 export const isClustered = async (ctx: IncusContext, signal: AbortSignal) =>
   (await environmentOf(ctx, signal)).server_clustered
 
-/** Options that direct a call to one member. Without a cluster, there is no target. */
-export const targeted = async (ctx: IncusContext, member: string, signal: AbortSignal) => ({
+/** Returns options that direct a call to one member. Without a cluster, they have no target. */
+export const targetOptions = async (ctx: IncusContext, member: string, signal: AbortSignal) => ({
   signal,
   ...((await isClustered(ctx, signal)) && { query: { target: member } }),
 })
@@ -100,7 +100,7 @@ const maxAttempts = 5
  * Changes only the keys that `decide` returns; '' removes a key. `decide` returns null if nothing has to
  * change. Incus merges a PATCH with the stored configuration in the transaction that writes it, so that a
  * concurrent change of other keys is not lost. It compares the ETag in an earlier transaction, so a PUT of
- * the whole configuration could overwrite such a change. A PATCH still lost a change in one test, so the
+ * the whole configuration could overwrite such a change. Even a PATCH lost a change in one test, so the
  * service checks the cordon at each inspection, and the agent checks its report at each full read.
  */
 export async function changeMember(
@@ -115,8 +115,8 @@ export async function changeMember(
     const config = decide(member)
     if (!config) return
     try {
-      // Incus replaces everything outside the configuration, such as the member's roles, so the rest is sent
-      // too.
+      // Outside the configuration, a PATCH replaces everything, such as the member's roles, so all of it is
+      // sent.
       return await client.change('PATCH', path, { ...member, config }, { signal, ifMatch: etag })
     } catch (error) {
       if (!isCode(error, 412) || attempt === maxAttempts) throw unavailable(error)

@@ -5,12 +5,12 @@ const maxProblems = 20
 /** Lists manual changes to our instances that cause problems, each with what an operator can do about it. */
 export function problemsOf(instances: Instance[]): string[] {
   return instances
-    .flatMap((instance) => [...misnamed(instance), ...incomplete(instance)])
+    .flatMap((instance) => [...nameProblems(instance), ...deviceProblems(instance)])
     .slice(0, maxProblems)
 }
 
-/** A VM is found by its instance's name. */
-function misnamed({ name, config }: Instance): string[] {
+/** Slipway finds the instance of a VM only by its name. */
+function nameProblems({ name, config }: Instance): string[] {
   const id = config[marks.id]!
   const expected = instanceName(id)
   if (name === expected) return []
@@ -19,7 +19,7 @@ function misnamed({ name, config }: Instance): string[] {
   ]
 }
 
-function incomplete(instance: Instance): string[] {
+function deviceProblems(instance: Instance): string[] {
   const { name, config, devices } = instance
   if (name !== instanceName(config[marks.id]!)) return []
   const missing = ['root', 'eth0'].filter((device) => !(device in devices))

@@ -25,7 +25,7 @@ export const readResources = (ctx: IncusContext, member: string | null, signal: 
 
 export type CardReport = Omit<GpuReport, 'holderVmId' | 'isClean'>
 
-/** Every NVIDIA card. Operators see cards that are not in the catalogue as unusable. */
+/** Returns every NVIDIA card. Operators see cards that are not in the catalogue as unusable. */
 export function gpusOf(resources: Resources): CardReport[] {
   const groups = new Map(resources.pci.devices?.map((device) => [device.pci_address, device.iommu_group]))
   return (resources.gpu.cards ?? []).flatMap((card) => {
@@ -44,7 +44,7 @@ export function gpusOf(resources: Resources): CardReport[] {
   })
 }
 
-/** The NUMA nodes on which the VM's cores should run. Containers, which are for tests, have no GPUs. */
+/** Returns the NUMA nodes on which the VM's cores should run. Containers, which are for tests, have no GPUs. */
 export async function numaNodesOfVm(ctx: IncusContext, spec: VmSpec, signal: AbortSignal): Promise<number[]> {
   if (ctx.config.instanceType === 'container' || spec.gpus.length === 0) return []
   const member = (await isClustered(ctx, signal)) ? spec.host : null
@@ -53,8 +53,9 @@ export async function numaNodesOfVm(ctx: IncusContext, spec: VmSpec, signal: Abo
 }
 
 /**
- * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores:
- * distance from its GPUs slows a VM down less than virtual cores that share a physical one.
+ * Returns the NUMA nodes of these GPUs. The list is empty if the member has a single node, or if the nodes
+ * have too few cores: a VM becomes slower if its virtual cores share physical ones than if they are far from
+ * its GPUs.
  */
 export function numaNodesOfGpus(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>

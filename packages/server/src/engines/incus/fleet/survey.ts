@@ -16,7 +16,8 @@ const resourcesMs = 600_000
 const resourcesReadMs = 6_000
 /**
  * A member that did not respond is not read again for this time, so that it delays each inspection only once.
- * A member that returns responds only when the member that forwards the request has noticed its return too.
+ * Even after the member has returned, a request succeeds only when the member that forwards it has noticed
+ * the return.
  */
 const silentMs = 2_000
 /**
@@ -26,10 +27,10 @@ const silentMs = 2_000
 const recheckMs = 60_000
 /** The time limit for members that may be down. It is short, because all other reports wait for them. */
 const recheckReadMs = 2_000
-/** An election, and the first heartbeats after it, are over by then. */
+/** After this time, an election and the first heartbeats after it are over. */
 const electionMs = 20_000
 
-/** What the last inventory read, and whether it may have changed since. */
+/** Remembers what the last inventory read, and whether that may have changed since. */
 export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
@@ -58,7 +59,7 @@ export class Survey {
     return isRecent && !this.#hasChanges && this.#isFollowing() && this.#members === textOf(members)
   }
 
-  /** Runs a full read. Events that arrive in the meantime cause another one. */
+  /** Runs a full read. Events that arrive in the meantime cause another full read. */
   async read<T>(members: Member[], work: () => Promise<T>): Promise<T> {
     this.#hasChanges = false
     const startedAtMs = performance.now()
@@ -73,7 +74,7 @@ export class Survey {
     }
   }
 
-  /** The uplink of OVN networks, which an operator creates once. */
+  /** Returns the uplink of OVN networks, which an operator creates once. */
   async uplink(signal: AbortSignal): Promise<string | undefined> {
     if (!this.#uplink || performance.now() - this.#uplink.readAtMs > fullReadMs)
       this.#uplink = { name: await findUplink(this.#ctx, signal), readAtMs: performance.now() }
@@ -95,10 +96,11 @@ export class Survey {
   }
 
   /**
-   * Probes members that Incus has shown as offline only for a short time, and returns all members with their
-   * real status. While a cluster elects a leader, Incus can show healthy members as offline, and requests to
-   * them can take too long. Therefore this fails if most members do not respond, and for the time of an election
-   * after the first probe of a member that takes too long.
+   * Probes the members that Incus began to show as offline a short time ago, and returns all members with
+   * their real status. While a cluster elects a leader, Incus can show healthy members as offline, and
+   * requests to them can take too long. Therefore this fails if more than half of the members do not respond.
+   * It also fails while an election may be in progress: for `electionMs` after a probe of a member first took
+   * too long.
    */
   async recheckOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
     const results = await Promise.all(members.map((member) => this.#probeIfOffline(member, signal)))
@@ -116,7 +118,7 @@ export class Survey {
     })
   }
 
-  /** Members that are not offline, or have been offline for a long time, are not probed. */
+  /** Members that are not offline, or have been offline for longer than `recheckMs`, are not probed. */
   async #probeIfOffline(
     { name, status }: Member,
     signal: AbortSignal,

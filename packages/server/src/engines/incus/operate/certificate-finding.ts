@@ -6,7 +6,10 @@ import { type Finding, missing, ok, warning } from './finding.ts'
 const dayMs = 86_400_000
 const soonDays = 30
 
-/** Checks the files that the service and the cluster use to authenticate each other. A socket needs none. */
+/**
+ * Checks the files that the service and the cluster use to authenticate each other. A connection through a
+ * socket needs no such files.
+ */
 export async function certificateFinding(config: IncusConfig, nowMs: number): Promise<Finding> {
   const step = 'certificate'
   if (config.urls.length === 0) return ok(step, "not needed for this machine's socket")

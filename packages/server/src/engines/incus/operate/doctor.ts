@@ -70,7 +70,7 @@ async function serverFindings(
 ): Promise<Finding[]> {
   const address = isLocal ? ctx.config.socket : ctx.config.urls.join(', ')
   const info = await ctx.client.get<ServerInfo>('/1.0', { signal }).catch((error: Error) => error)
-  if (info instanceof Error) return [unreachable(info, address, isLocal)]
+  if (info instanceof Error) return [unreachableFinding(info, address, isLocal)]
   if (info.auth !== 'trusted')
     return [
       missing(
@@ -98,7 +98,7 @@ async function serverFindings(
   ]
 }
 
-/** Only root can test this. */
+/** Only root can test this, so there is no finding for other users. */
 async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]> {
   if (!networkLimits || process.getuid?.() !== 0) return []
   return [
@@ -108,7 +108,7 @@ async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]
   ]
 }
 
-function unreachable(error: Error, address: string, isLocal: boolean): Finding {
+function unreachableFinding(error: Error, address: string, isLocal: boolean): Finding {
   const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException
   if (isLocal && code === 'EACCES')
     return missing(

@@ -19,7 +19,7 @@ export const thisHost: HostFiles = {
 
 export const filteringSetting = 'sys/net/bridge/bridge-nf-call-iptables'
 
-/** Checks what a host needs in addition to Incus. Guests that are not virtual machines need less. */
+/** Checks what a host needs in addition to Incus. A host whose guests are containers needs less. */
 export async function hostFindings(host: HostFiles, isForVms: boolean): Promise<Finding[]> {
   const seedWriter = () =>
     programFinding(host, 'mkisofs', 'genisoimage', 'writes the configuration of guests')

@@ -36,7 +36,7 @@ export function init(config: IncusConfig, options: InitOptions): Promise<void> {
   return withIncus(local, 'default', async (ctx) => {
     const signal = AbortSignal.timeout(changeMs)
     const report = (what: string, isNew: boolean) => say(`${what}: ${isNew ? 'created' : 'exists'}`)
-    // Fails before anything on this machine is changed.
+    // Checks the connection first, so that nothing on this machine is changed if it fails.
     await serverInfo(ctx, signal)
     await filterBetweenGuests()
     say('bridge filtering: enabled, now and after every reboot')
@@ -83,7 +83,7 @@ async function ensureCluster(ctx: IncusContext, address: string, signal: AbortSi
   return true
 }
 
-/** Incus's own client creates the certificate, in a temporary folder. */
+/** Lets Incus's own client create the certificate, in a temporary folder. */
 async function ensureCertificate({ clientCertFile, clientKeyFile }: IncusConfig): Promise<boolean> {
   if (existsSync(clientCertFile) && existsSync(clientKeyFile)) return false
   const folder = await mkdtemp(join(tmpdir(), 'slipway-certificate-'))
@@ -99,7 +99,7 @@ async function ensureCertificate({ clientCertFile, clientKeyFile }: IncusConfig)
   }
 }
 
-/** The certificate is not restricted to a project, because members, bridges and pools belong to none. */
+/** The certificate is not restricted to a project, because members, bridges and pools belong to no project. */
 async function ensureTrust(ctx: IncusContext, { clientCertFile }: IncusConfig, signal: AbortSignal) {
   const certificate = new X509Certificate(await readFile(clientCertFile))
   const fingerprint = certificate.fingerprint256.replaceAll(':', '').toLowerCase()

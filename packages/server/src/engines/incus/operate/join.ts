@@ -32,7 +32,7 @@ export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
   })
 }
 
-/** Incus's own client compares the cluster's certificate with the token. */
+/** Uses Incus's own client, which compares the cluster's certificate with the token. */
 async function joinCluster(config: IncusConfig, options: JoinOptions): Promise<string> {
   const token = await options.readToken()
   const { server_name } = readToken(token)

@@ -134,11 +134,11 @@ export interface Network {
 }
 
 /**
- * Every bridge is on every member, and a host cannot route one range to two bridges, so VMs of the second
- * network cannot be placed.
+ * Every bridge is on every member, and a host cannot route one range to two bridges. So if two networks
+ * overlap, VMs of the second one cannot be placed.
  */
 export function overlapFinding(networks: Network[], own: { name: string; cidr: string }[]): Finding {
-  // An OVN network has its own router.
+  // An OVN network has its own router, so it may overlap with others.
   const managed = networks.flatMap(({ name, config }) => {
     const cidr = isOvn(name) ? '' : (config['ipv4.address'] ?? '')
     return withBlock({ name, cidr, isOurs: 'user.slipway.network' in config })

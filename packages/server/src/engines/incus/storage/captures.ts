@@ -58,8 +58,8 @@ export const copyName = (id: string) => `copy-${id}`
 
 /**
  * Copies of disks. A copy of an instance is an image. A copy of a volume is a separate volume, because
- * deleting a volume also deletes its snapshots. A profile with the copy's name records its progress. Incus
- * cannot freeze a guest.
+ * deleting a volume also deletes its snapshots. A profile with the copy's name records the progress of the
+ * copy. Incus cannot freeze a guest.
  */
 export class Captures {
   readonly #ctx: IncusContext
@@ -257,7 +257,7 @@ function consistencyOf({ mustFreeze }: CaptureSpec, isRunning: boolean): Result[
   return 'crash'
 }
 
-/** A full pool will still be full a moment later, so the call is rejected instead of retried. */
+/** If the pool is full, the error is `rejected`, because a retry a moment later would fail too. */
 export function copyError(error: unknown): Error {
   if (saysFull(error))
     return new EngineError('rejected', 'no space left in the storage pool', { cause: error })

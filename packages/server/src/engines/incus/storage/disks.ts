@@ -54,7 +54,7 @@ export class Disks {
   }
 
   async ensure(disk: DiskSpec, call: Call): Promise<void> {
-    const known = await this.#checked(disk.id, call)
+    const known = await this.#findNotNewer(disk.id, call)
     if (disk.source) return this.#restore({ ...disk, source: disk.source }, known, call)
     if (known) return this.#write(known, disk.id, call, {})
     await requireNotRemoved(this.#ctx, disk.id, call)
@@ -76,7 +76,7 @@ export class Disks {
     this.#work.forget(id)
     const copied = known ?? (await this.#volume(id, call.signal))
     if (!copied) throw noSuchDisk(id)
-    await this.#write(copied, id, call, { [marks.id]: id, ...sized(sizeGib) })
+    await this.#write(copied, id, call, { [marks.id]: id, ...sizeConfig(sizeGib) })
     await this.#deleteIfRemoved(id, call)
   }
 
@@ -128,24 +128,24 @@ export class Disks {
   }
 
   async grow(disk: DiskSpec, call: Call): Promise<void> {
-    const known = await this.#checked(disk.id, call)
-    const found = known ?? (await this.#unplaced(disk.id, call.signal))
+    const known = await this.#findNotNewer(disk.id, call)
+    const found = known ?? (await this.#findUnplaced(disk.id, call.signal))
     if (!found) throw noSuchDisk(disk.id)
     const isLarger = disk.sizeGib > statusOf(found).sizeGib
-    if (known) await this.#write(known, disk.id, call, isLarger ? sized(disk.sizeGib) : {})
+    if (known) await this.#write(known, disk.id, call, isLarger ? sizeConfig(disk.sizeGib) : {})
     else await this.#writeUnplaced(disk.id, call, isLarger ? sizeRecord(disk.sizeGib) : {})
   }
 
   async remove(disk: DiskRef, call: Call): Promise<void> {
-    if (!(await this.#checked(disk.id, call)))
-      requireNotNewer(disk.id, await this.#unplaced(disk.id, call.signal), call)
+    if (!(await this.#findNotNewer(disk.id, call)))
+      requireNotNewer(disk.id, await this.#findUnplaced(disk.id, call.signal), call)
     await recordRemoval(this.#ctx, disk.id, call)
     await this.#delete(disk.id, call.signal)
   }
 
   async find({ id }: DiskRef, signal: AbortSignal): Promise<DiskStatus | null> {
     const volume = await this.#volume(id, signal)
-    const found = volume ?? (await this.#unplaced(id, signal))
+    const found = volume ?? (await this.#findUnplaced(id, signal))
     // A volume without marks is still being copied.
     if (volume && !volume.config[marks.id]) return { id, generation: 0, sizeGib: 0, isCopying: true }
     if (!found && this.#copyState(id) === 'running') return { id, generation: 0, sizeGib: 0, isCopying: true }
@@ -175,11 +175,12 @@ export class Disks {
     return areLocal.includes(true)
   }
 
-  async #unplaced(id: string, signal: AbortSignal): Promise<Profile | undefined> {
+  async #findUnplaced(id: string, signal: AbortSignal): Promise<Profile | undefined> {
     return (await this.#hasLocalPool(signal)) ? findProfile(this.#ctx, volumeName(id), signal) : undefined
   }
 
-  async #checked(id: string, call: Call) {
+  /** Throws `stale` if the volume has a newer generation than the call. */
+  async #findNotNewer(id: string, call: Call) {
     const found = await this.#volume(id, call.signal)
     requireNotNewer(id, found, call)
     return found
@@ -191,13 +192,16 @@ export class Disks {
     const body = {
       name: volumeName(disk.id),
       content_type: isBlock ? 'block' : 'filesystem',
-      config: { [marks.id]: disk.id, ...sized(disk.sizeGib), ...generationMark(generation) },
+      config: { [marks.id]: disk.id, ...sizeConfig(disk.sizeGib), ...generationMark(generation) },
     }
     const options = { signal, timeoutMs: 60_000, ...(member && { query: { target: member } }) }
     await this.#ctx.client.create(volumesPath(poolOf(this.#ctx.config, disk.type)), body, options)
   }
 
-  /** A concurrent removal may have looked for the disk before it existed; then this call has to remove it. */
+  /**
+   * A concurrent removal may have looked for the disk before it existed. In this case, this call has to
+   * remove the disk.
+   */
   async #deleteIfRemoved(id: string, call: Call): Promise<void> {
     await requireNotRemoved(this.#ctx, id, call).catch(async (error) => {
       await this.#delete(id, call.signal)
@@ -244,7 +248,7 @@ export class Disks {
 }
 
 const sizeRecord = (sizeGib: number) => ({ [sizeMark]: String(sizeGib) })
-const sized = (sizeGib: number) => ({ size: `${sizeGib}GiB`, ...sizeRecord(sizeGib) })
+const sizeConfig = (sizeGib: number) => ({ size: `${sizeGib}GiB`, ...sizeRecord(sizeGib) })
 
 const statusOf = ({ config }: Pick<Volume, 'config'>): DiskStatus => ({
   id: config[marks.id] ?? '',

@@ -8,7 +8,7 @@ import { checkImage } from '../../qemu/images/images.ts'
 import { type IncusContext, withIncus } from '../context.ts'
 import { serverInfo } from '../fleet/members.ts'
 import { ensureProject } from '../project.ts'
-import { describe, fingerprintOf, formOf, type SplitImage } from './split-image.ts'
+import { fingerprintOf, formOf, metadataOf, type SplitImage } from './split-image.ts'
 
 /** What an image's database row contains for this engine. */
 export interface IncusImageSource extends Record<string, unknown> {
@@ -79,10 +79,10 @@ export class Images {
     if (!disk) throw new EngineError('missing', `the file of image ${name} does not exist`)
     try {
       const { environment } = await serverInfo(this.#ctx, this.#signal)
-      const image = { metadata: describe(environment.architectures[0]!, sha256), disk }
+      const image = { metadata: metadataOf(environment.architectures[0]!, sha256), disk }
       const fingerprint = await fingerprintOf(image)
       await this.#upload(image, fingerprint)
-      await this.#name(fingerprint, name)
+      await this.#setAlias(fingerprint, name)
       return { fingerprint }
     } finally {
       await disk.close()
@@ -102,7 +102,7 @@ export class Images {
     })
   }
 
-  async #name(fingerprint: string, name: string): Promise<void> {
+  async #setAlias(fingerprint: string, name: string): Promise<void> {
     const { client } = this.#ctx
     const known = await this.#targetOf(name)
     if (known === fingerprint) return
@@ -122,8 +122,9 @@ const aliasPath = (name: string) => `/1.0/images/aliases/${encodeURIComponent(na
 
 /**
  * The source of a new instance. A fingerprint identifies the content, so that the instance gets the
- * registered image even if its alias has moved. It must be complete, because Incus also accepts a prefix and
- * uses the first image that matches. Containers, which are only for tests, may be created from an alias.
+ * registered image even if its alias has moved. The fingerprint must be complete, because Incus also accepts
+ * a prefix and uses the first image that matches. Containers, which are only for tests, may be created from
+ * an alias.
  */
 export function imageOf(
   { config }: Pick<IncusContext, 'config'>,

@@ -11,8 +11,8 @@ export interface SplitImage {
 const creationDate = 1_700_000_000
 const block = 512
 
-/** `sha256` is the checksum of the file that the operator imported. */
-export const describe = (architecture: string, sha256: string): Buffer =>
+/** Returns the metadata tarball. `sha256` is the checksum of the file that the operator imported. */
+export const metadataOf = (architecture: string, sha256: string): Buffer =>
   tarOf(
     'metadata.yaml',
     JSON.stringify({
@@ -21,7 +21,7 @@ export const describe = (architecture: string, sha256: string): Buffer =>
     }),
   )
 
-/** The name that Incus gives to an image: the hash of its parts, in this order. */
+/** Returns the name that Incus gives to an image: the hash of the metadata followed by the disk. */
 export async function fingerprintOf({ metadata, disk }: SplitImage): Promise<string> {
   const hash = createHash('sha256').update(metadata)
   for await (const chunk of contentOf(disk)) hash.update(chunk)

@@ -54,7 +54,7 @@ export async function continueCopy(
   }
   const log = (await readText(join(folder, `log-${attempt.id}`))) ?? ''
   await discardAttempt(folder)
-  // On a full file system, the exit code cannot be written either.
+  // If the file system is full, the exit code cannot be written either.
   if (code === '' || /No space left|Disk quota exceeded/.test(log))
     throw new EngineError('rejected', 'no space left on the disk of this host')
   throw new EngineError('unavailable', `the copy failed: ${redactedTail(log) || 'the process was killed'}`)
@@ -134,8 +134,8 @@ async function openBase(file: string): Promise<FileHandle> {
 }
 
 /**
- * Links the source into the copy's folder and makes it readable. At its original path, only its owner can
- * reach it.
+ * Links the source into the copy's folder and makes it readable for the program, which cannot reach the
+ * original path.
  */
 async function linkSource(file: string, path: string): Promise<void> {
   await rm(path, { force: true })

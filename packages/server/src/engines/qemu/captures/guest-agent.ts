@@ -89,7 +89,7 @@ async function withAgent<T>(socketPath: string, work: (agent: AgentSession) => P
   }
 }
 
-/** `unknown`: the agent did not respond to the request in time, so it may still freeze the guest. */
+/** `unknown`: the agent did not respond in time. It may still freeze the guest. */
 export type FreezeResult = 'frozen' | 'not_frozen' | 'unknown'
 
 /** Freezes the guest's file systems, if the guest has an agent. */

@@ -12,8 +12,8 @@ import { QmpError, type QmpSession } from '../process/qmp.ts'
 import { freeze, thaw } from './guest-agent.ts'
 
 /**
- * A guest is normally frozen for milliseconds. After this time, any server that finds the `frozen` file of
- * the guest thaws the guest.
+ * A guest is normally frozen for milliseconds. Any server that finds the VM's `frozen` file after this time
+ * thaws the guest.
  */
 const maxFrozenMs = 10_000
 
@@ -25,9 +25,8 @@ export const targetFile = (ctx: QemuContext, vmId: string, captureId: string) =>
   join(ctx.records.folder(vmId), targetName(captureId))
 
 /**
- * Starts a point-in-time backup of a running VM's disk, made by its QEMU. The guest is frozen while the
- * backup starts, if possible. Returns null if freezing is required but not possible. The caller holds the
- * VM's lock.
+ * Makes QEMU start a point-in-time backup of a running VM's disk. The guest is frozen while the backup
+ * starts, if possible. Returns null if freezing is required but not possible. The caller holds the VM's lock.
  */
 export async function beginBackup(
   ctx: QemuContext,
@@ -48,7 +47,7 @@ export async function beginBackup(
         ...{ driver: 'qcow2', 'node-name': jobOf(captureId) },
         file: { driver: 'file', filename: targetName(captureId) },
       })
-      await writeAtomically(ctx.records.frozen(vmId), `${Date.now() + maxFrozenMs}`)
+      await writeAtomically(ctx.records.frozenFile(vmId), `${Date.now() + maxFrozenMs}`)
       const result = await freeze(agent)
       try {
         if (result !== 'frozen' && mustFreeze) return null
@@ -56,7 +55,7 @@ export async function beginBackup(
       } finally {
         // If the agent does not respond, the file stays, and the guest is thawed later.
         if (result === 'not_frozen' || (await thaw(agent)))
-          await rm(ctx.records.frozen(vmId), { force: true })
+          await rm(ctx.records.frozenFile(vmId), { force: true })
       }
       return result === 'frozen' ? 'frozen' : 'crash'
     })
@@ -134,7 +133,7 @@ export async function dropBackup(ctx: QemuContext, vmId: string, captureId: stri
 
 /** Returns whether a copy may have kept the guest frozen for too long. */
 export async function isThawOverdue(ctx: QemuContext, vmId: string): Promise<boolean> {
-  const until = await readText(ctx.records.frozen(vmId))
+  const until = await readText(ctx.records.frozenFile(vmId))
   return until !== null && Date.now() >= Number(until)
 }
 
@@ -144,7 +143,7 @@ export async function isThawOverdue(ctx: QemuContext, vmId: string): Promise<boo
  */
 export async function thawIfOverdue(ctx: QemuContext, vmId: string): Promise<void> {
   if (!(await isThawOverdue(ctx, vmId))) return
-  const file = ctx.records.frozen(vmId)
+  const file = ctx.records.frozenFile(vmId)
   if (await thaw(vmSocket(ctx.records.folder(vmId), 'agent'))) await rm(file, { force: true })
   else await writeAtomically(file, `${Date.now() + maxFrozenMs}`)
 }

@@ -16,7 +16,10 @@ import {
 import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
-/** A guest's kernel waits five seconds before it releases a slot, because the request can be cancelled. */
+/**
+ * More than the five seconds that a guest's kernel waits before it releases a slot, in case the request is
+ * cancelled.
+ */
 const unplugLimitMs = 20_000
 
 /**
@@ -73,7 +76,7 @@ export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk)
   await rm(join(ctx.records.folder(vmId), diskLink(disk.id)), { force: true })
 }
 
-export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: string, sizeBytes: number) {
+export async function resizeInQemu(ctx: QemuContext, vmId: string, diskId: string, sizeBytes: number) {
   await withVmQmp(ctx, vmId, (qmp) =>
     qmp.execute('block_resize', { 'node-name': `node-${deviceId(diskId)}`, size: sizeBytes }),
   )
@@ -146,7 +149,10 @@ function qdevId(disk: AttachedDisk): string {
   return `${disk.type === 'shared-volume' ? 'volume' : 'disk'}-${deviceId(disk.id)}`
 }
 
-/** Ignores errors that mean that the guest is still plugging in the disk, or is already releasing it. */
+/**
+ * Ignores errors that show that the guest is still plugging in the disk, is already releasing it, or has
+ * released it.
+ */
 function ignoreBusyGuest(error: unknown): void {
   if (!(error instanceof QmpError) || !/process of unplug|guest is busy|not found/.test(error.message))
     throw error

@@ -9,7 +9,7 @@ import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '.
 
 const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
-/** Suffix of the file next to a socket that identifies the process serving it. */
+/** Next to each socket, a file with this suffix identifies the process that serves the socket. */
 const recordSuffix = '.server.json'
 
 export async function canServeVolumes(): Promise<boolean> {
@@ -24,8 +24,8 @@ async function findVirtiofsd(): Promise<string | null> {
 
 const rustVersions = new Map<string, Promise<boolean>>()
 /**
- * The C virtiofsd of QEMU 7.2 and its Rust successor have different options. Only the latter runs without
- * root.
+ * The C virtiofsd of QEMU 7.2 and its Rust successor have different options. Only the Rust version runs
+ * without root.
  */
 function isRustVersion(program: string): Promise<boolean> {
   const readHelp = () => run(program, ['--help']).catch((error: Error) => error.message)
@@ -38,8 +38,8 @@ function isRustVersion(program: string): Promise<boolean> {
 const enterScript = 'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; exec "$@"'
 
 /**
- * Starts the virtiofsd for one VM and volume. It exits when its QEMU does, but would wait forever for a QEMU
- * that never connects.
+ * Starts the virtiofsd for one VM and volume. It exits when its QEMU does, but waits forever for a QEMU that
+ * never connects, so the process is recorded and can be stopped.
  */
 export async function serveVolume(
   vmDir: string,

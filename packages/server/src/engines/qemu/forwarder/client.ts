@@ -22,7 +22,7 @@ import { proofMs, type SshProbeResult } from './ssh-probe.ts'
 const startLimitMs = 10_000
 const responseLimitMs = 5_000
 
-interface Waiting {
+interface PendingRequest {
   resolve(result: unknown): void
   reject(error: Error): void
   timer: NodeJS.Timeout
@@ -33,7 +33,7 @@ export class ForwarderClient {
   readonly #paths: StatePaths
   readonly #program: string
   readonly #locks: Locks
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new Map<number, PendingRequest>()
   #connecting: Promise<Socket> | null = null
   #isClosed = false
   #nextId = 1
@@ -90,7 +90,7 @@ export class ForwarderClient {
     try {
       const socket = await this.#reachOrStart()
       socket.on('error', () => {})
-      socket.on('close', () => this.#disconnected())
+      socket.on('close', () => this.#handleDisconnect())
       onLines(socket, (line) => this.#receive(JSON.parse(line)))
       return socket
     } catch (error) {
@@ -142,7 +142,7 @@ export class ForwarderClient {
     else waiting.resolve(response.result)
   }
 
-  #disconnected(): void {
+  #handleDisconnect(): void {
     this.#connecting = null
     for (const waiting of this.#waiting.values()) {
       clearTimeout(waiting.timer)

@@ -35,7 +35,7 @@ const isPublic = addressGuard([])
 
 /**
  * A guest may reach public addresses and the ranges that the operator lists. Private, link-local and loopback
- * addresses are not allowed, because they belong to the host's networks (such as a cloud's metadata service).
+ * addresses are not allowed, because they may lead to the host's networks or to a cloud's metadata service.
  * The host's own addresses are not allowed either.
  */
 export function mayReach(address: string, allow: string[]): boolean {
@@ -46,13 +46,13 @@ export function mayReach(address: string, allow: string[]): boolean {
 
 /** One guest's outgoing connections. */
 export class Egress implements Outbound {
-  /** Allowed ranges in addition to public addresses; null if the guest may not connect to anything. */
+  /** Ranges that are allowed in addition to public addresses; null if the guest may not connect to anything. */
   #allow: string[] | null = null
   #rules: CompiledRule[] = []
   readonly #connections = new Map<Socket, Route>()
   readonly #flows = new Map<string, Flow>()
 
-  /** Closes connections that are no longer allowed. */
+  /** Sets what the guest may reach, and closes connections that are no longer allowed. */
   update(allow: string[] | null, rules: CompiledRule[]): void {
     this.#allow = allow
     this.#rules = rules

@@ -22,10 +22,10 @@ export class FrameSocket {
   #retry: NodeJS.Timeout | null = null
   #pending: Buffer = Buffer.alloc(0)
   #isClosed = false
-  /** Frames that wait because of the rate limit. */
+  /** Frames to the guest that wait because of the rate limit. */
   #queue: Buffer[] = []
   #queuedBytes = 0
-  /** Bytes of frames from and to the guest. */
+  /** Bytes of the frames received from the guest, and of the frames sent to it. */
   receivedBytes = 0
   sentBytes = 0
 

@@ -73,7 +73,7 @@ export class GuestLink {
     const key = keyOf(hostAddress, port, guestPort)
     const send = (segment: Outgoing) =>
       this.#send(hostAddress, { sourcePort: port, destinationPort: guestPort, ...segment })
-    const connection = TcpConnection.connecting(send, () => this.#connections.delete(key))
+    const connection = TcpConnection.toGuest(send, () => this.#connections.delete(key))
     this.#connections.set(key, connection)
     return connection
   }
@@ -104,7 +104,7 @@ export class GuestLink {
     const isFirst = (segment.flags & (tcpFlags.syn | tcpFlags.ack | tcpFlags.rst)) === tcpFlags.syn
     if (connection) connection.receive(segment)
     else if (isFirst) this.#begin(key, packet.destination, segment)
-    // A bare acknowledgement belongs to a connection that has ended normally.
+    // A bare acknowledgement is ignored, because it belongs to a connection that has ended normally.
     else if (segment.payload.length > 0 && !(segment.flags & tcpFlags.rst))
       this.#refuse(packet.destination, segment)
   }
@@ -130,7 +130,7 @@ export class GuestLink {
           ...{ sourcePort: syn.destinationPort, destinationPort: syn.sourcePort },
           ...segment,
         })
-      const guest = TcpConnection.accepting(syn, send, () => this.#connections.delete(key))
+      const guest = TcpConnection.fromGuest(syn, send, () => this.#connections.delete(key))
       this.#connections.set(key, guest)
       join(guest, remote)
     })

@@ -166,13 +166,13 @@ function ipv4Frame(addresses: Addresses, protocol: number, payloadBytes: number)
   ip[9] = protocol
   ip.writeUInt32BE(addresses.source, 12)
   ip.writeUInt32BE(addresses.destination, 16)
-  ip.writeUInt16BE(folded(sum(ip)), 10)
+  ip.writeUInt16BE(checksumOf(sum(ip)), 10)
   return frame
 }
 
 function transportChecksum({ source, destination }: Addresses, protocol: number, payload: Buffer): number {
   const pseudo = (source >>> 16) + (source & 0xffff) + (destination >>> 16) + (destination & 0xffff)
-  return folded(pseudo + protocol + payload.length + sum(payload))
+  return checksumOf(pseudo + protocol + payload.length + sum(payload))
 }
 
 function sum(bytes: Buffer): number {
@@ -182,7 +182,7 @@ function sum(bytes: Buffer): number {
   return even < bytes.length ? total + (bytes[even]! << 8) : total
 }
 
-function folded(total: number): number {
+function checksumOf(total: number): number {
   let rest = total
   while (rest > 0xffff) rest = (rest & 0xffff) + Math.floor(rest / 0x10000)
   return ~rest & 0xffff

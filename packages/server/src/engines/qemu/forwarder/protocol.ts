@@ -17,8 +17,8 @@ export interface ForwardedVm {
   egressAllow: string[] | null
   rules: CompiledRule[]
   /**
-   * The limit for each direction, shared by all network interfaces. Servers of earlier versions do not send
-   * it.
+   * The limit for each direction, shared by all network interfaces of the VM. Servers of earlier versions do
+   * not send it.
    */
   networkGbps?: number
 }
@@ -51,6 +51,7 @@ export type ForwarderMessage = { id: number } & ForwarderRequest
 export type ForwarderResponse = { id: number } & ({ result: unknown } | { error: string })
 
 /**
- * Increment the number when messages change incompatibly: a forwarder outlives the server that started it.
+ * Increment the number in the name when messages change incompatibly: a forwarder outlives the server that
+ * started it.
  */
 export const forwarderSocket = 'forwarder-3.sock'

@@ -1,11 +1,11 @@
 /**
  * The length of a burst: this many milliseconds' worth of bytes may pass without waiting. On a busy machine,
- * a process wakes up tens of milliseconds late. With a smaller burst, that time would be lost, and a guest
- * could not reach its limit.
+ * a process wakes up tens of milliseconds late. With a smaller burst, the lost time could not be caught up,
+ * and a guest could not reach its limit.
  */
 const burstMs = 50
 
-/** Limits one direction of a VM's network interfaces. Bytes may pass early; later bytes then wait longer. */
+/** Limits one direction of a VM's network interfaces. A burst may pass early; later bytes then wait longer. */
 export class RateLimit {
   readonly #bytesPerMs: number
   /** The time at which all bytes so far would have passed at exactly the limit. */
@@ -26,7 +26,10 @@ export class RateLimit {
   }
 }
 
-/** The limits of a VM, which its two network interfaces share. The directions are those of the forwarder. */
+/**
+ * The limits of a VM, which its two network interfaces share. `received` and `sent` are from the forwarder's
+ * point of view.
+ */
 export interface NetworkLimits {
   received: RateLimit
   sent: RateLimit

@@ -22,7 +22,7 @@ export interface Outgoing {
   payload: Buffer
 }
 
-interface Unacknowledged {
+interface SentSegment {
   sequence: number
   /** SYN and FIN count as one byte each. */
   length: number
@@ -31,14 +31,14 @@ interface Unacknowledged {
 }
 
 /**
- * The host's end of one TCP connection with a guest. The unix socket between them does not lose or reorder
- * segments, and has no congestion. Segments are lost only when a queue is full. Segments after a lost one are
- * dropped, and the guest sends them again. Retry intervals do not depend on measured round-trip times.
+ * The host's end of one TCP connection with a guest. The unix socket between them has no congestion and does
+ * not reorder segments; a segment is lost only when a queue is full. Segments that arrive after a lost one
+ * are dropped, and the guest sends them again. Retry intervals do not depend on measured round-trip times.
  */
 export class TcpConnection extends Duplex {
   readonly #send: (segment: Outgoing) => void
   readonly #onClosed: () => void
-  readonly #unacknowledged: Unacknowledged[] = []
+  readonly #unacknowledged: SentSegment[] = []
   #state: 'connecting' | 'accepting' | 'open' = 'connecting'
   #sendNext = randomBytes(4).readUInt32BE()
   #receiveNext = 0
@@ -52,7 +52,7 @@ export class TcpConnection extends Duplex {
   #hasSentEnd = false
   #hasReceivedEnd = false
   #duplicates = 0
-  /** Everything before this sequence number has been sent again. */
+  /** All data up to this sequence number was sent again after the last loss. */
   #recoverUntil = this.#sendNext
   #needsAck = false
   #retryMs = firstRetryMs
@@ -67,14 +67,15 @@ export class TcpConnection extends Duplex {
     this.on('error', () => {})
   }
 
-  static connecting(send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
+  /** Opens a connection to the guest. */
+  static toGuest(send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
     const connection = new TcpConnection(send, onClosed)
     connection.#enqueue(tcpFlags.syn, Buffer.alloc(0))
     return connection
   }
 
-  /** Accepts a guest's SYN. */
-  static accepting(syn: TcpSegment, send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
+  /** Accepts a connection that the guest opens with this SYN. */
+  static fromGuest(syn: TcpSegment, send: (segment: Outgoing) => void, onClosed: () => void): TcpConnection {
     const connection = new TcpConnection(send, onClosed)
     connection.#state = 'accepting'
     connection.#readSyn(syn)
@@ -99,7 +100,7 @@ export class TcpConnection extends Duplex {
       this.#needsAck = true
       return
     }
-    if (flags & tcpFlags.ack) this.#acknowledged(segment)
+    if (flags & tcpFlags.ack) this.#receiveAck(segment)
     if (!this.destroyed) this.#take(segment)
     this.#pump()
   }
@@ -171,11 +172,11 @@ export class TcpConnection extends Duplex {
     this.#unacknowledged.shift()
     this.#state = 'open'
     this.#peerWindow = segment.flags & tcpFlags.syn ? segment.window : segment.window << this.#peerShift
-    this.#madeProgress()
+    this.#recordProgress()
     this.emit('connect')
   }
 
-  #acknowledged(segment: TcpSegment): void {
+  #receiveAck(segment: TcpSegment): void {
     if (this.#state === 'accepting') {
       if (segment.acknowledgement === this.#sendNext) this.#open(segment)
       return
@@ -205,7 +206,7 @@ export class TcpConnection extends Duplex {
       }
       this.#unacknowledged.shift()
     }
-    this.#madeProgress()
+    this.#recordProgress()
     if (this.#hasSentEnd && this.#unacknowledged.length === 0) this.#onEnded?.()
   }
 
@@ -295,7 +296,7 @@ export class TcpConnection extends Duplex {
     }, this.#retryMs)
   }
 
-  #madeProgress(): void {
+  #recordProgress(): void {
     this.#progressAtMs = Date.now()
     this.#retryMs = firstRetryMs
     if (this.#retry) clearTimeout(this.#retry)

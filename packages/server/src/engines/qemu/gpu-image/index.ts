@@ -66,7 +66,7 @@ async function build(
   let steps = 0
   const begin = (what: string) => progress(`gpu image, step ${++steps} of 4: ${what}`)
   const { signal } = options
-  const made = `${options.output}.tmp`
+  const temporary = `${options.output}.tmp`
   try {
     begin('looking up Debian packages')
     const { sources, recipe } = await planPackages(folder.files, options, arch, progress)
@@ -77,13 +77,13 @@ async function build(
     const { rootMib, versions } = await makeFileSystem(folder.files, at('root.tar'), signal)
     begin('creating the disk')
     const parts = { efiProgram: at('grub.efi'), rootFileSystem: at('rootfs'), rootMib }
-    await makeUefiDisk(made, parts, folder.files, signal)
-    await rename(made, options.output)
+    await makeUefiDisk(temporary, parts, folder.files, signal)
+    await rename(temporary, options.output)
     const { size } = await stat(options.output)
     const sha256 = await sha256Of(createReadStream(options.output))
     return { sha256, bytes: size, diskMib: rootMib, hasToolkit: recipe.hasToolkit, versions }
   } finally {
-    await rm(made, { force: true })
+    await rm(temporary, { force: true })
   }
 }
 

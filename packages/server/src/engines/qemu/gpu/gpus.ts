@@ -40,7 +40,7 @@ export class HostGpus {
     }
   }
 
-  /** The GPUs to pass to a guest; throws unless they are complete IOMMU groups. */
+  /** Returns the GPUs to pass to a guest. Throws if another GPU shares an IOMMU group with one of them. */
   async passthrough(pciAddresses: string[]): Promise<PassthroughGpu[]> {
     const real = pciAddresses.filter((address) => !address.startsWith(`${declaredDomain}:`))
     if (real.length === 0) return []

@@ -25,11 +25,11 @@ export interface SysfsGpu extends PciDevice {
   isInCatalogue: boolean
   /** All GPUs of the same IOMMU group, including this one. They can only be passed to the same VM. */
   groupGpus: string[]
-  /** Why it cannot be passed to a guest; '' if it can. */
+  /** Why the GPU cannot be passed to a guest; '' if it can. */
   problem: string
 }
 
-/** Every NVIDIA GPU in sysfs, with the reason if it cannot be passed through. */
+/** Returns every NVIDIA GPU in sysfs. `problem` is the reason if a GPU cannot be passed through. */
 export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
   const devices = await readPciDevices(sysfsRoot)
   return Promise.all(
@@ -96,8 +96,8 @@ async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
 const noDevice = 0xffff
 
 /**
- * Reads the vendor id from the configuration space, which comes from the device itself; the file `vendor` is
- * the kernel's cached copy.
+ * Checks that the GPU responds and that its PCIe link has all lanes. The vendor id is read from the
+ * configuration space, which comes from the device itself; the file `vendor` is the kernel's cached copy.
  */
 async function checkGpu(folder: string): Promise<GpuCheck> {
   const config = await readFile(join(folder, 'config')).catch(() => Buffer.alloc(0))

@@ -1,6 +1,6 @@
 export interface PassthroughGpu {
   pciAddress: string
-  /** Sum of its 64-bit BARs. */
+  /** The total size of the GPU's BARs. */
   barBytes: number
   iommuGroup: number | null
 }
@@ -8,8 +8,8 @@ export interface PassthroughGpu {
 const gib = 1024 ** 3
 
 /**
- * Every GPU gets its own root port, so that the guest sees the PCIe link. The window above 4 GiB has room for
- * all BARs, because a datacentre GPU maps its whole memory there.
+ * Every GPU gets its own root port, so that the guest sees the PCIe link. The address window above 4 GiB has
+ * room for all BARs, because a datacentre GPU maps its whole memory there.
  */
 export function vfioArguments(gpus: PassthroughGpu[], machine: 'x86_64' | 'aarch64'): string[] {
   if (gpus.length === 0) return []

@@ -30,7 +30,7 @@ interface DiskImageSource extends Record<string, unknown> {
 const maxImportBytes = 512 * 1024 ** 3
 const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
-/** A custom image. The VM has a hard link to its file, so that the image can be removed. */
+/** A custom image. The VM's folder has a hard link to the image's file, so that the image can be removed. */
 interface CapturedSource extends Record<string, unknown> {
   kind: 'capture'
   id: string
@@ -65,7 +65,7 @@ export async function importImage(
   const temporary = join(dir, `import-${randomBytes(6).toString('hex')}.tmp`)
   try {
     progress(`fetching ${name} from ${source}`)
-    await pipeline(await openSource(source), limited, createWriteStream(temporary, { mode: 0o600 }))
+    await pipeline(await openSource(source), limitSize, createWriteStream(temporary, { mode: 0o600 }))
     const actual = await sha256Of(createReadStream(temporary))
     if (actual !== expected)
       throw new EngineError('rejected', `${source} has SHA-256 ${actual}, expected ${expected}`)
@@ -81,8 +81,8 @@ export async function importImage(
   }
 }
 
-/** An endless response would fill the host's disk. */
-async function* limited(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+/** Throws if the content is too large: an endless response would fill the host's disk. */
+async function* limitSize(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
   let bytes = 0
   for await (const chunk of content) {
     bytes += chunk.length
@@ -165,8 +165,8 @@ async function pathOf(
 type Files = Pick<QemuContext, 'options' | 'records'>
 
 /**
- * The base of a VM's OS disk: for a custom image, a file in the VM's folder, otherwise a file in the images
- * directory.
+ * Returns the base of a VM's OS disk: for a custom image, a file in the VM's folder, otherwise a file in the
+ * images directory.
  */
 function baseFile({ options, records }: Files, { id, image }: VmSpec): Promise<string> | string {
   const source = image.source as ImageSource
@@ -175,7 +175,7 @@ function baseFile({ options, records }: Files, { id, image }: VmSpec): Promise<s
   return source.kind === 'mini' ? path.then((folder) => join(folder, 'os.qcow2')) : path
 }
 
-/** The kernel and initramfs that boot the guest; empty if it boots from its disk. */
+/** Returns the kernel and initramfs that boot the guest. The list is empty if the guest boots from its disk. */
 async function bootFiles({ options }: Files, { image }: VmSpec): Promise<{ file: string; sha256: string }[]> {
   const boot = bootOf(image.source as ImageSource)
   if (!boot) return []

@@ -68,7 +68,8 @@ function directoryRecord(name: Buffer, sector: number, size: number, isDirectory
 }
 
 /**
- * The only entry is the root: the length of its name, its sector, and its parent's number, which is its own.
+ * The only entry is the root directory: the length of its name, its sector, and the number of its parent,
+ * which is the root itself.
  */
 const pathTable = (order: 'le' | 'be') =>
   Buffer.from(

@@ -7,7 +7,7 @@
 
 import { guestReporter } from '../../guest-reporter.ts'
 
-/** Printed on the console just before SSH starts; connecting earlier is useless. */
+/** Printed on the console just before SSH starts; an earlier connection cannot succeed. */
 export const miniGuestUp = 'slipway: the guest is up'
 
 /** Runs from the initramfs: loads drivers, finds the OS disk by its serial number and switches to it. */
@@ -57,7 +57,7 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'usr/sbin/slipway-guest': { mode: 0o755, content: guestReporter },
   'etc/passwd': { mode: 0o644, content: 'root:x:0:0:root:/root:/bin/sh\n' },
   'etc/group': { mode: 0o644, content: 'root:x:0:\n' },
-  // No password, for logins on the serial console; SSH accepts only keys.
+  // Root has an empty password, for logins on the serial console; SSH accepts only keys.
   'etc/shadow': { mode: 0o600, content: 'root::19000:0:99999:7:::\n' },
   'etc/shells': { mode: 0o644, content: '/bin/sh\n' },
   'etc/profile': { mode: 0o644, content: 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n' },
@@ -188,7 +188,7 @@ export const GUEST_FOLDERS: Record<string, number> = {
   ...{ 'var/log': 0o755, 'etc/dropbear': 0o700, root: 0o700, tmp: 0o1777 },
 }
 
-/** Drivers for a guest's devices; a built-in driver may be listed too. */
+/** Drivers for a guest's devices. A driver that is built into the kernel may be listed too. */
 export const guestModules = [
   'virtio_pci',
   'virtio_net',
@@ -210,7 +210,7 @@ export const guestModules = [
 export const guestPrograms = {
   'usr/sbin/dropbear': 'dropbear',
   'usr/bin/dropbearkey': 'dropbearkey',
-  // Debian's dropbear expects it here; scp and sftp of OpenSSH 9 and later need it.
+  // Debian's dropbear expects the SFTP server here. The scp and sftp commands of OpenSSH 9 and later need it.
   'usr/lib/sftp-server': 'sftp-server',
   'usr/lib/libc.so.6': 'libc.so.6',
   'usr/lib/libcrypt.so.1': 'libcrypt.so.1',

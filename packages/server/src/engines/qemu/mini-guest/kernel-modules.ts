@@ -8,7 +8,7 @@ export interface KernelModule {
 }
 
 /**
- * The modules and their dependencies, in load order. An unpacked package has no `modules.dep`, so the
+ * Returns the modules and their dependencies, in load order. An unpacked package has no `modules.dep`, so the
  * dependencies are read from the modules themselves. Built-in and unknown modules are omitted.
  */
 export async function modulesInLoadOrder(modulesDir: string, wanted: string[]): Promise<KernelModule[]> {

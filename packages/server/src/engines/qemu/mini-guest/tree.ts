@@ -99,7 +99,7 @@ async function findPrograms(unpacked: string, names: string[]): Promise<Map<stri
   return found
 }
 
-/** Packages also contain scripts and folders named `busybox`. */
+/** Distinguishes programs from scripts and folders with the same name, such as `busybox`. */
 async function isElf(path: string): Promise<boolean> {
   if (!(await lstat(path)).isFile()) return false
   return (await readFile(path)).subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1'))

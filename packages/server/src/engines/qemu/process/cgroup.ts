@@ -37,7 +37,7 @@ export class Cgroups {
     const parents = Object.fromEntries(controllers.map((controller) => [controller, parentOf(controller)]))
     const groups = new Cgroups(parents, isUnified ? 2 : 1)
     try {
-      await groups.make('probe', { memoryMib: 64, processes: 8, cpuCores: 1 })
+      await groups.ensureLimited('probe', { memoryMib: 64, processes: 8, cpuCores: 1 })
       await groups.remove('probe')
       return groups
     } catch {
@@ -45,9 +45,12 @@ export class Cgroups {
     }
   }
 
-  /** Creates the VM's cgroup. A process joins it by writing its pid to the returned files. */
-  async make(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
-    const procsFiles = await this.enter(vmId)
+  /**
+   * Creates the VM's cgroup if it is missing, and sets its limits. A process joins the cgroup by writing its
+   * pid to the returned files.
+   */
+  async ensureLimited(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
+    const procsFiles = await this.ensure(vmId)
     const memoryBytes = `${memoryMib * 1024 ** 2}`
     const weight = Math.min(10_000, 100 * cpuCores)
     const values: Record<string, string> =
@@ -63,8 +66,11 @@ export class Cgroups {
     return procsFiles
   }
 
-  /** Creates the cgroup without limits, for processes that start before QEMU. `make` sets the limits. */
-  async enter(vmId: string): Promise<string[]> {
+  /**
+   * Creates the cgroup without limits, for processes that start before QEMU. `ensureLimited` sets the limits
+   * later.
+   */
+  async ensure(vmId: string): Promise<string[]> {
     if (this.#version === 2) await this.#delegate()
     for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
     return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
@@ -77,12 +83,12 @@ export class Cgroups {
   async remove(vmId: string): Promise<void> {
     const until = Date.now() + leaveLimitMs
     for (const folder of this.#folders(vmId))
-      while (await isBusy(rmdir(folder))) {
+      while (await failsAsBusy(rmdir(folder))) {
         if (Date.now() > until) return
         await sleep(20)
       }
     // Removes the parents, unless other VMs still use them.
-    for (const parent of new Set(Object.values(this.#parents))) await isBusy(rmdir(parent))
+    for (const parent of new Set(Object.values(this.#parents))) await failsAsBusy(rmdir(parent))
   }
 
   async #delegate(): Promise<void> {
@@ -98,13 +104,14 @@ export class Cgroups {
   }
 }
 
-/** This process's cgroup of a version 1 controller, from a line such as `4:memory:/some/group`. */
+/** Returns this process's cgroup of a version 1 controller, from a line such as `4:memory:/some/group`. */
 function pathIn(own: string, controller: string): string {
   const line = own.split('\n').find((entry) => entry.split(':')[1]?.split(',').includes(controller))
   return line?.split(':').slice(2).join(':') ?? '/'
 }
 
-function isBusy(removal: Promise<void>): Promise<boolean> {
+/** Returns whether the removal failed because the cgroup is in use. Ignores other errors. */
+function failsAsBusy(removal: Promise<void>): Promise<boolean> {
   return removal.then(
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'EBUSY',

@@ -75,8 +75,9 @@ export class Isolation {
   }
 
   /**
-   * Prepares the folder so that QEMU can open its own files there, but cannot create any, except its sockets
-   * until it is up. A compromised QEMU therefore cannot create a link where the server reads or writes.
+   * Prepares the folder so that QEMU can open its own files there, but cannot create files. Only its sockets
+   * can be created, until `seal` is called. A compromised QEMU therefore cannot create a link where the
+   * server reads or writes.
    */
   async prepare(vmDir: string, files: string[]): Promise<void> {
     const uid = await this.uidOf(vmDir)
@@ -101,9 +102,9 @@ export class Isolation {
   }
 
   /** Returns the command line that precedes QEMU's own arguments, and the cgroups to join first. */
-  async wrap(vmDir: string, vmId: string, program: string, limits: Limits): Promise<Wrapped> {
+  async wrap(vmDir: string, vmId: string, program: string, limits: Limits): Promise<WrappedCommand> {
     const uid = await this.uidOf(vmDir)
-    const cgroupFiles = (await this.#cgroups?.make(vmId, limits)) ?? []
+    const cgroupFiles = (await this.#cgroups?.ensureLimited(vmId, limits)) ?? []
     if (uid === null) return { command: [program], cgroupFiles }
     const groups = this.#groups.length > 0 ? ['--groups', this.#groups.join(',')] : ['--clear-groups']
     const user = ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, ...groups]
@@ -117,7 +118,7 @@ export class Isolation {
 
   /** Returns the cgroups for a process other than QEMU that serves only this VM. */
   async groupsOf(vmId: string): Promise<string[]> {
-    return (await this.#cgroups?.enter(vmId)) ?? []
+    return (await this.#cgroups?.ensure(vmId)) ?? []
   }
 
   async release(vmId: string): Promise<void> {
@@ -125,7 +126,7 @@ export class Isolation {
   }
 }
 
-export interface Wrapped {
+export interface WrappedCommand {
   command: string[]
   cgroupFiles: string[]
 }

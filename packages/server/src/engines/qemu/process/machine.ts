@@ -32,7 +32,7 @@ export interface Machine {
   hasScratch: boolean
 }
 
-/** QEMU's arguments. Relative paths are in the VM's folder, which is its working directory. */
+/** Returns QEMU's arguments. Relative paths are in the VM's folder, which is QEMU's working directory. */
 export function machineArguments(machine: Machine): string[] {
   const { arch, spec } = machine
   const disksOf = (type: AttachedDisk['type']) => spec.disks.filter((disk) => disk.type === type)
@@ -220,7 +220,7 @@ export function slotNames(type: AttachedDisk['type']): string[] {
   return Array.from({ length: maxDisksPerVm[type] }, (_, index) => `${kind}-slot${index}`)
 }
 
-/** Short, because QEMU allows only 31 characters for the name of a block node. */
+/** Returns a short form of the id, because QEMU allows only 31 characters for the name of a block node. */
 export function deviceId(id: string): string {
   return id.replaceAll('-', '').slice(-24)
 }

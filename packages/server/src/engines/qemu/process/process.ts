@@ -6,7 +6,7 @@ import { EngineError } from '../../engine.ts'
 import { redactedTail } from '../command.ts'
 import { readText } from '../files.ts'
 import { vmSocket } from '../paths.ts'
-import type { Wrapped } from './isolation.ts'
+import type { WrappedCommand } from './isolation.ts'
 import { withQmp } from './qmp.ts'
 
 const startLimitMs = 30_000
@@ -22,8 +22,8 @@ export interface ProcessIdentity {
 }
 
 /**
- * The shell stays as QEMU's parent (the keeper) to record its exit code, because a server that starts later
- * cannot wait for QEMU. Both are in a separate session, so that no signal to the server reaches them.
+ * The shell remains QEMU's parent (the keeper) and records QEMU's exit code, because a server that starts
+ * later cannot wait for QEMU. Both are in a separate session, so that no signal to the server reaches them.
  */
 const keeperScript =
   'echo $$ >keeper.pid; for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
@@ -31,11 +31,11 @@ const keeperScript =
 
 interface QemuStart {
   program: string
-  wrapped: Wrapped
+  wrapped: WrappedCommand
   args: string[]
   /** Open files that QEMU inherits as descriptors from 3 on. */
   files: FileHandle[]
-  /** A passed-through GPU needs the guest's memory to be locked. */
+  /** True if the guest's memory must be locked, as a passed-through GPU requires. */
   pinsMemory: boolean
 }
 
@@ -85,13 +85,16 @@ async function throwIfExited(vmDir: string): Promise<void> {
   throw new EngineError('unavailable', `QEMU did not start: ${log}`)
 }
 
-/** Null while QEMU runs, and if the keeper died before it could record the code. */
+/** Returns null while QEMU runs, and if the keeper died before it could record the code. */
 export async function exitCode(vmDir: string): Promise<number | null> {
   const text = await readText(join(vmDir, 'exit'))
   return text === null ? null : Number(text.trim())
 }
 
-/** Waits for the exit code while the keeper is alive, which records it a moment after QEMU has exited. */
+/**
+ * Waits for the exit code as long as the keeper is alive, because the keeper records the code a moment after
+ * QEMU has exited.
+ */
 export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
   while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {
@@ -102,7 +105,7 @@ export async function awaitExitCode(vmDir: string, label: string): Promise<numbe
   return exitCode(vmDir)
 }
 
-/** The process in the VM's pid file, if it is alive and has the VM's label. */
+/** Returns the process in the VM's pid file, if it is alive and its command line contains the label. */
 export async function identify(
   vmDir: string,
   label?: string,
@@ -150,7 +153,7 @@ async function signalIfAlive(identity: ProcessIdentity, signal: NodeJS.Signals):
   return true
 }
 
-/** Null for a dead process and for a zombie. */
+/** Returns null for a dead process and for a zombie. */
 async function startTicksOf(pid: number): Promise<number | null> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
   if (stat === null) return null

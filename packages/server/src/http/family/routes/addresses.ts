@@ -3,7 +3,7 @@ import { type Members, memberOf } from '../members.ts'
 import type { FamilyCall } from '../request.ts'
 import type { FamilyOperation } from '../shapes/operations.ts'
 import { vmShape } from '../shapes/vms.ts'
-import { begun, publicAddressOf } from './route.ts'
+import { begin, publicAddressOf } from './route.ts'
 
 /** The public address that a request specifies for its VM. */
 interface RequestedAddress {
@@ -26,7 +26,7 @@ export function readAddress(body: Members): RequestedAddress {
 
 /**
  * Creates a VM. A static address is a reserved address with the VM's name. It is reserved first, unless the
- * project still has one from an earlier VM of this name, and it stays reserved when the VM is deleted.
+ * project already has a reserved address of this name, and it stays reserved when the VM is deleted.
  */
 export async function createWithAddress(
   call: FamilyCall,
@@ -34,9 +34,9 @@ export async function createWithAddress(
   { type }: Pick<RequestedAddress, 'type'>,
   part = '',
 ): Promise<FamilyOperation> {
-  const create = (more: object) => begun(call.ownApi('vmCreate', { body: { ...vm, ...more }, part }))
+  const create = (more: object) => begin(call.ownApi('vmCreate', { body: { ...vm, ...more }, part }))
   const { name } = vm
-  // A request without a name is passed on, so that it is refused as usual.
+  // Slipway's own API refuses a request without a name, so pass it on.
   if (type !== 'static' || typeof name !== 'string')
     return create(type === 'none' ? { public_ip: 'none' } : {})
   const reserved = (await call.all('addressList')).find((address) => address.name === name)
@@ -71,11 +71,11 @@ export async function changeAddress(
   if (type === 'none' || !now?.type)
     throw new Failure(
       'invalid_argument',
-      'A public address cannot be added to or removed from an existing VM. Create the VM again with the right type.',
+      'A public address cannot be added to or removed from an existing VM. Create the VM again with the right address type.',
     )
-  if (type === 'dynamic') return begun(call.ownApi('addressUnassign', { params: { address_id: now.id } }))
+  if (type === 'dynamic') return begin(call.ownApi('addressUnassign', { params: { address_id: now.id } }))
   if (id !== '' && id !== now.id)
-    return begun(call.ownApi('addressAssign', { params: { address_id: id }, body: { vm_id: vm.id } }))
+    return begin(call.ownApi('addressAssign', { params: { address_id: id }, body: { vm_id: vm.id } }))
   await call.ownApi('addressCreate', { body: { name: vm.name, vm_id: vm.id } })
   return unchanged()
 }

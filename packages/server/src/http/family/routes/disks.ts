@@ -1,6 +1,6 @@
 import { withoutEmpty } from '../members.ts'
 import { diskShape } from '../shapes/disks.ts'
-import { begun, type FamilyRoute, get, patch, post, remove } from './route.ts'
+import { begin, type FamilyRoute, get, patch, post, remove } from './route.ts'
 
 const path = '/projects/:project_id/storage/disks'
 const type = 'disk'
@@ -10,19 +10,19 @@ export const diskRoutes: FamilyRoute[] = [
     call.operation({ name: 'CREATE', type }, () => {
       const { name, size, location, type, block_size, snapshot_id } = call.body
       const body = withoutEmpty({ name, size, location, type, block_size, snapshot_id })
-      return begun(call.ownApi('diskCreate', { body }))
+      return begin(call.ownApi('diskCreate', { body }))
     }),
   ),
   get(path, async (call) => ({ items: (await call.all('diskList')).map(diskShape) })),
   get(`${path}/:disk_id`, async (call) => diskShape(await call.ownApi('diskGet'))),
   patch(`${path}/:disk_id`, (call) =>
     call.operation({ name: 'RESIZE', type, id: call.params.disk_id! }, () =>
-      begun(call.ownApi('diskUpdate', { body: withoutEmpty({ size: call.body.size }) })),
+      begin(call.ownApi('diskUpdate', { body: withoutEmpty({ size: call.body.size }) })),
     ),
   ),
   remove(`${path}/:disk_id`, (call) =>
     call.operation({ name: 'DELETE', type, id: call.params.disk_id! }, () =>
-      begun(call.ownApi('diskDelete')),
+      begin(call.ownApi('diskDelete')),
     ),
   ),
 ]

@@ -102,7 +102,7 @@ async function createBulk(call: FamilyCall) {
   return call.keep({ name: 'CREATE', type: 'vm', id: vmIds[0]! }, 'IN_PROGRESS', null, parts)
 }
 
-/** Returns the fields of each VM, from a template of the project or in the request, and its address type. */
+/** Returns the fields of all VMs, from a template of the project or of the request, and the type of their addresses. */
 async function bulkVm(call: FamilyCall): Promise<{ vm: Members; type: string }> {
   const { body } = call
   refuseUnsupported(body, {

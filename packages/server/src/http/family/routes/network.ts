@@ -3,7 +3,7 @@ import { Failure, requireFound } from '../../../domain/failure.ts'
 import { findRuleView } from '../../../store/network/rules.ts'
 import { noNat, refuseUnsupported, withoutEmpty } from '../members.ts'
 import { ruleFields, ruleShape, subnetShape } from '../shapes/network.ts'
-import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
+import { begin, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const networking = '/projects/:project_id/networking'
 const rules = `${networking}/vpc-firewall-rules`
@@ -13,7 +13,7 @@ const subnets = `${networking}/vpc-subnets`
 const ruleRoutes: FamilyRoute[] = [
   post(rules, (call) =>
     call.operation({ name: 'CREATE', type: 'firewall_rule' }, () =>
-      begun(call.ownApi('firewallRuleCreate', { body: ruleFields(call.body) })),
+      begin(call.ownApi('firewallRuleCreate', { body: ruleFields(call.body) })),
     ),
   ),
   get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
@@ -30,12 +30,12 @@ const ruleRoutes: FamilyRoute[] = [
         vpc_network_id: _network,
         ...body
       } = ruleFields(call.body)
-      return begun(call.ownApi('firewallRuleUpdate', { body }))
+      return begin(call.ownApi('firewallRuleUpdate', { body }))
     }),
   ),
   remove(`${rules}/:rule_id`, (call) =>
     call.operation({ name: 'DELETE', type: 'firewall_rule', id: call.params.rule_id! }, () =>
-      begun(call.ownApi('firewallRuleDelete')),
+      begin(call.ownApi('firewallRuleDelete')),
     ),
   ),
 ]
@@ -49,12 +49,12 @@ const networkRoutes: FamilyRoute[] = [
   get(networks, async (call) => ({ items: await call.all('networkList') })),
   get(`${networks}/:network_id`, (call) => call.ownApi('networkGet')),
   patch(`${networks}/:network_id`, (call) =>
-    call.done({ name: 'UPDATE', type: 'network', id: call.params.network_id! }, () =>
+    call.change({ name: 'UPDATE', type: 'network', id: call.params.network_id! }, () =>
       call.ownApi('networkUpdate', { body: withoutEmpty({ name: call.body.name }) }),
     ),
   ),
   remove(`${networks}/:network_id`, (call) =>
-    call.done({ name: 'DELETE', type: 'network', id: call.params.network_id! }, async () => {
+    call.change({ name: 'DELETE', type: 'network', id: call.params.network_id! }, async () => {
       await call.ownApi('networkDelete')
       return null
     }),
@@ -74,12 +74,12 @@ const subnetRoutes: FamilyRoute[] = [
     const { name, nat_gateway_action: nat } = call.body
     if (nat && nat !== 'disable')
       throw new Failure('invalid_argument', `nat_gateway_action must be disable: ${noNat}`)
-    return call.done({ name: 'UPDATE', type: 'subnet', id: call.params.subnet_id! }, async () =>
+    return call.change({ name: 'UPDATE', type: 'subnet', id: call.params.subnet_id! }, async () =>
       subnetShape(await call.ownApi('subnetUpdate', { body: withoutEmpty({ name }) })),
     )
   }),
   remove(`${subnets}/:subnet_id`, (call) =>
-    call.done({ name: 'DELETE', type: 'subnet', id: call.params.subnet_id! }, async () => {
+    call.change({ name: 'DELETE', type: 'subnet', id: call.params.subnet_id! }, async () => {
       await call.ownApi('subnetDelete')
       return null
     }),

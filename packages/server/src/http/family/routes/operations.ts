@@ -34,7 +34,7 @@ async function readOperation(call: FamilyCall): Promise<FamilyOperation> {
   const { operation, parts } = requireFound('operation', found)
   return parts.length === 0
     ? (operation as unknown as FamilyOperation)
-    : joined(operation as unknown as FamilyOperation, await readParts(call, parts))
+    : joinParts(operation as unknown as FamilyOperation, await readParts(call, parts))
 }
 
 const readParts = (call: FamilyCall, parts: string[]): Promise<Operation[]> =>
@@ -44,7 +44,7 @@ const readParts = (call: FamilyCall, parts: string[]): Promise<Operation[]> =>
  * Returns an operation with the state of its parts. Once all parts have ended, it has failed if one of them
  * has failed.
  */
-function joined(operation: FamilyOperation, parts: Operation[]): FamilyOperation {
+function joinParts(operation: FamilyOperation, parts: Operation[]): FamilyOperation {
   if (parts.some(({ state }) => state === 'IN_PROGRESS')) return operation
   const shapes = parts.map(operationShape)
   const completed_at = shapes

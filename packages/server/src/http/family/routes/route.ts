@@ -10,7 +10,7 @@ export interface FamilyRoute {
   respond(call: FamilyCall): Promise<unknown>
   /**
    * Set for a read that must not be rate limited, because clients drop a resource after any error. The read
-   * makes no request to Slipway's own API, but requires the rights of this route.
+   * makes no request to Slipway's own API, but requires the same rights as this route of that API.
    */
   unlimitedAs?: RouteId
 }
@@ -28,11 +28,11 @@ export const patch = (path: string, respond: Respond): FamilyRoute => ({ method:
 export const remove = (path: string, respond: Respond): FamilyRoute => ({ method: 'DELETE', path, respond })
 
 /** Returns the operation that a request to Slipway's own API began. */
-export const begun = async (
+export const begin = async (
   request: Promise<{ operation: Parameters<typeof operationShape>[0] }>,
 ): Promise<FamilyOperation> => operationShape((await request).operation)
 
-/** Returns the project of the caller's key; for a key of an organization, one of its projects. */
+/** Returns the project of the caller's key; for a key of an organization, the organization's first project. */
 export async function defaultProject(call: FamilyCall): Promise<{ project_id: string } | undefined> {
   const { caller } = call.signer
   if (caller.kind === 'access_key' && caller.projectId) return { project_id: caller.projectId }

@@ -13,7 +13,7 @@ import {
 import type { FamilyCall } from '../request.ts'
 import { vmShape } from '../shapes/vms.ts'
 import { changeAddress, createWithAddress, readAddress } from './addresses.ts'
-import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
+import { begin, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const path = '/projects/:project_id/compute/vms/instances'
 const type = 'vm'
@@ -34,18 +34,18 @@ export const vmRoutes: FamilyRoute[] = [
     call.operation({ name: nameOf(call), type, id: call.params.vm_id! }, () => changeVm(call)),
   ),
   remove(`${path}/:vm_id`, (call) =>
-    call.operation({ name: 'DELETE', type, id: call.params.vm_id! }, () => begun(call.ownApi('vmDelete'))),
+    call.operation({ name: 'DELETE', type, id: call.params.vm_id! }, () => begin(call.ownApi('vmDelete'))),
   ),
   post(`${path}/:vm_id/attach-disks`, (call) =>
     call.operation({ name: 'ATTACH', type, id: call.params.vm_id! }, () => {
       const body = { attach_disks: listOf(call.body.attach_disks).map(attachmentFields) }
-      return begun(call.ownApi('vmAttachDisks', { body }))
+      return begin(call.ownApi('vmAttachDisks', { body }))
     }),
   ),
   post(`${path}/:vm_id/detach-disks`, (call) =>
     call.operation({ name: 'DETACH', type, id: call.params.vm_id! }, () => {
       const body = withoutEmpty({ detach_disks: call.body.detach_disks })
-      return begun(call.ownApi('vmDetachDisks', { body }))
+      return begin(call.ownApi('vmDetachDisks', { body }))
     }),
   ),
 ]
@@ -93,7 +93,7 @@ const attachmentFields = (disk: unknown) =>
 
 function changeVm(call: FamilyCall) {
   const { action, type: newType, reservation_id } = call.body
-  const change = (body: object) => begun(call.ownApi('vmUpdate', { body }))
+  const change = (body: object) => begin(call.ownApi('vmUpdate', { body }))
   if (action !== 'UPDATE') return change(withoutEmpty({ action, reservation_id }))
   refuseUnsupported(call.body, { host_channel_adapters: noInfiniBand })
   if (newType) return change({ type: newType })

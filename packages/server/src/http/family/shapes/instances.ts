@@ -16,7 +16,7 @@ export const groupShape = (group: InstanceGroup) => ({
   updated_at: inSeconds(group.updated_at),
 })
 
-/** Marks a template whose VMs get a reserved address. Ordinary templates have no field for this. */
+/** Marks a template whose VMs get a reserved address. Slipway's own templates have no field for this. */
 const staticLabel = { 'public-ip': 'static' }
 export const isStatic = ({ labels }: Pick<InstanceTemplate, 'labels'>): boolean =>
   labels?.['public-ip'] === 'static'

@@ -37,8 +37,8 @@ const portFields = (ports: unknown) =>
   listOf(ports).some((port) => port === '*' || port === allPorts) ? [] : ports
 
 /**
- * Refuses plain addresses: responses would show them as CIDR blocks, which clients take for a change of the
- * rule.
+ * Refuses plain addresses: responses would show them as CIDR blocks, which clients would mistake for a change
+ * of the rule.
  */
 function endpointFields(endpoints: unknown, member: string): unknown {
   if (!Array.isArray(endpoints)) return endpoints

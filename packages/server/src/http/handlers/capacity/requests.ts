@@ -24,7 +24,7 @@ const viewFor =
   (row: RequestRecordRow): CapacityRequest =>
     capacityRequestView(row, isAtLeast('member', context))
 
-/** A request with `create` is in the state `held` only briefly. */
+/** A request with `on_available: create` is in the state `held` only briefly. */
 const isWaiting = ({ state, on_available }: RequestRecordRow) =>
   state === 'waiting' || (state === 'held' && on_available === 'create')
 

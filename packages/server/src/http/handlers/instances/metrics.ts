@@ -22,9 +22,9 @@ import { pingDatabase } from '../../../postgres/ping.ts'
 import {
   listChunks,
   listLatestSamples,
-  listMeteredVms,
+  listMeasuredVms,
   listSamples,
-  type MeteredVm,
+  type MeasuredVm,
 } from '../../../store/metrics/samples.ts'
 import { metricsText } from '../../../views/metrics.ts'
 import { type Handlers, RawResponse, requireCaller } from '../../context.ts'
@@ -42,7 +42,7 @@ interface RangeQuery {
 }
 
 /**
- * Reads the requested range. One-minute samples are kept for only a day, so older ranges use the coarse ones.
+ * Reads the requested range. One-minute samples are kept for only a day, so older ranges use coarser samples.
  */
 async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
   const now = Math.floor((await pingDatabase(db)).getTime() / 1000)
@@ -60,7 +60,7 @@ async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
   return range
 }
 
-async function readRange(db: Queryable, vms: MeteredVm[], query: RangeQuery): Promise<MetricRangeView> {
+async function readRange(db: Queryable, vms: MeasuredVm[], query: RangeQuery): Promise<MetricRangeView> {
   const names = choiceList('names', query.names, [...hostMetricNames, ...gpuMetricNames])
   const range = await rangeOf(db, query)
   const ids = vms.map(({ id }) => id)
@@ -84,7 +84,7 @@ async function readRange(db: Queryable, vms: MeteredVm[], query: RangeQuery): Pr
 
 export const metricHandlers = {
   async vmMetrics({ tx, project, params, query }) {
-    const vms = await listMeteredVms(tx, project.projectId, [params.vm_id])
+    const vms = await listMeasuredVms(tx, project.projectId, [params.vm_id])
     if (vms.length === 0) throw new Failure('not_found', 'There is no such VM.')
     return readRange(tx, vms, query)
   },
@@ -93,7 +93,7 @@ export const metricHandlers = {
     const ids = idList('vm_ids', query.vm_ids) ?? []
     if (ids.length === 0 || ids.length > maxMetricVms)
       throw invalidParameter('vm_ids', `must have 1 to ${maxMetricVms} ids`)
-    return readRange(tx, await listMeteredVms(tx, project.projectId, ids), query)
+    return readRange(tx, await listMeasuredVms(tx, project.projectId, ids), query)
   },
 
   async projectMetricsScrape(context) {
