@@ -80,6 +80,12 @@ const testPrograms = [
     isOptional: true,
   },
   {
+    name: 'bird',
+    binary: '/usr/sbin/bird',
+    packages: ['bird2'],
+    suites: ['packages/server/test/engines/incus/bgp'],
+  },
+  {
     name: 'ethtool',
     binary: '/usr/sbin/ethtool',
     packages: ['ethtool'],

@@ -131,6 +131,30 @@ test('an agent with write access deletes only the resource it names', async () =
   expect({ id, name }).toMatchObject({ id: cli.server.project_id })
 })
 
+test('operator tools find a user of no organization by e-mail address, and a key only by id', async () => {
+  const { call, tools } = await agent('--admin', '--allow-writes')
+  const textOf = (tool: string, param: string) => {
+    const { properties } = tools.find(({ name }) => name === tool)!.inputSchema
+    return (properties![param] as { description: string }).description
+  }
+  expect(textOf('admin_user_get', 'user_id')).toBe('E-mail address or id of the user.')
+  expect(textOf('admin_key_delete', 'key_id')).toBe('Id of the key.')
+  const email = 'grace@example.com'
+  const created = await call('admin_user_create', { email })
+  // A person is a user only after accepting the invitation.
+  const accepted = await fetch(`${cli.server.api_url}/v0.1/auth/accept`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      code: created.structuredContent.invite_url.split('#code=')[1],
+      password: 'correct horse battery',
+    }),
+  })
+  expect(accepted.status).toBe(200)
+  const found = await call('admin_user_get', { user_id: email })
+  expect(found.structuredContent).toMatchObject({ email, memberships: [] })
+})
+
 test('an unsupported protocol method is rejected', async () => {
   const line = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'resources/list' })
   const { stdout } = await cli.runAs(['mcp'], { env: cli.env, input: `${line}\n` })

@@ -94,6 +94,34 @@ test('suggestions lists unused resources and what they cost', async () => {
   await golden('suggestions.txt', found, ['suggestions'])
 })
 
+const request = {
+  ...{ id: project, state: 'waiting', on_available: 'hold', request: { start_vm_id: project } },
+  ...{ gpus_wanted: 1, gpus_held: 0, position: null as number | null, blocked_by: '' },
+  estimate: {
+    ...{ earliest_at: '', likely_at: '', latest_at: '', basis: 'none', hit_rate: null, computed_at: '' },
+  },
+  ...{ location: '', resource_id: '', operation_id: '', error: null, labels: {} },
+  ...{ until: '2026-11-06T09:01:30.000Z', held_until: '' },
+  ...{ created_at: '2026-10-30T09:01:30.000Z', updated_at: '2026-10-30T09:01:30.000Z' },
+}
+
+test('the test request matches the response schema', () => {
+  expect([...Value.Errors(routes.capacityRequestCreate.response, request)]).toEqual([])
+})
+
+test.each([
+  ['a position in the queue', { position: 3 }, 'The request is at position 3 in the queue.'],
+  ['a position over 100', { position: null }, 'The request is at a position over 100 in the queue.'],
+  ['GPUs already', { state: 'held' }, 'The request no longer waits: its state is held.'],
+])('queue start says when the new request has %s', async (_, reply, note) => {
+  const server = await scriptedServer(answer(200, { ...request, ...reply }))
+  close = server.close
+  const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
+  const { code, stderr } = await slipway(['queue', 'start', project], { env, printsNotes: true })
+  expect(code).toBe(0)
+  expect(stderr).toContain(note)
+})
+
 test('a column of any field in dollars is formatted as money', async () => {
   const offer = { type: 'a40.1x', location: 'us-east1-a', usd_per_hour: 0.9, quantity: 3 }
   const server = await scriptedServer(answer(200, { items: [offer, { ...offer, usd_per_hour: null }] }))

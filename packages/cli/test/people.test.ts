@@ -256,6 +256,26 @@ describe('with the login of an owner', () => {
     await eventually(async () => namedEvents.test(await shown('events', '--limit', '6')))
   })
 
+  test('the operator can set the price of VMs, disks, custom images, snapshots and reserved addresses', async () => {
+    const usd = {
+      'l40s-48gb.1x': 1.1,
+      'persistent-ssd': 0.00014,
+      'custom-image': 0.00008,
+      snapshot: 0.00009,
+      'reserved-address': 0.005,
+    }
+    const pairs = Object.entries(usd).map(([product, price]) => `${product}=${price}`)
+    const prices = await cli.json('admin', 'price', 'set', ...pairs)
+    const priceOf = (product: string) =>
+      prices.find(({ product_name }: { product_name: string }) => product_name === product)
+    expect(priceOf('l40s-48gb.1x')).toMatchObject({ unit: 'vm_hour', usd: 1.1 })
+    expect(priceOf('persistent-ssd')).toMatchObject({ unit: 'gb_hour', usd: 0.00014 })
+    expect(priceOf('custom-image')).toMatchObject({ unit: 'gb_hour', usd: 0.00008 })
+    expect(priceOf('snapshot')).toMatchObject({ unit: 'gb_hour', usd: 0.00009 })
+    const unknown = await cli.slipway('admin', 'price', 'set', 'custom-imag=1')
+    expect(unknown.stderr).toContain('did you mean custom-image?')
+  })
+
   test('the operator can create and suspend organizations and users', async () => {
     const operator = { SLIPWAY_API_URL: cli.server.api_url, SLIPWAY_OPERATOR_KEY: cli.server.operator_key }
     const admin = async (...words: string[]) => {

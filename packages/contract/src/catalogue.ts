@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { DiskCreate } from './disks.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, record, Timestamp, Uuid, wholeList } from './schema.ts'
+import { body, CommaList, NonEmptyTimestamp, record, Uuid, wholeList } from './schema.ts'
 import { hoursPerMonth, quotaNames } from './vm-types.ts'
 import { VmCreate } from './vms.ts'
 
@@ -43,7 +43,7 @@ export const Image = record('Image', {
   name: Type.String({ examples: ['ubuntu24.04-nvidia:latest'] }),
   description: Type.String(),
   tags: Type.Array(Type.String()),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   locations: Type.Array(Type.String()),
   size_bytes: Type.Integer({
     format: 'int64',

@@ -1,7 +1,18 @@
 import Type, { type Static } from 'typebox'
 import { eventTypes, eventTypesPattern } from './event-types.ts'
 import { defineRoutes } from './route.ts'
-import { body, Empty, Instant, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid } from './schema.ts'
+import {
+  body,
+  Empty,
+  Instant,
+  NonEmptyTimestamp,
+  PageQuery,
+  pagedList,
+  pageQuery,
+  record,
+  Timestamp,
+  Uuid,
+} from './schema.ts'
 import { operationStates } from './states.ts'
 
 export const Event = record('Event', {
@@ -27,7 +38,7 @@ export const Event = record('Event', {
     examples: ['203.0.113.7'],
   }),
   data: Type.Record(Type.String(), Type.Unknown()),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Event = Static<typeof Event>
 
@@ -117,7 +128,7 @@ export const Webhook = record('Webhook', {
     description:
       'The time of the next attempt while deliveries fail. Empty if no delivery is waiting or the webhook is paused.',
   }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Webhook = Static<typeof Webhook>
 
@@ -142,7 +153,7 @@ export const WebhookDelivery = record('WebhookDelivery', {
   }),
   error: Type.String(),
   next_attempt_at: Timestamp,
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   completed_at: Timestamp,
 })
 export type WebhookDelivery = Static<typeof WebhookDelivery>

@@ -1,6 +1,15 @@
 import Type, { type Static } from 'typebox'
 import { OnGpuFault, VmHealth } from './instances/health.ts'
-import { Description, Labels, ResourceName, record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
+import {
+  Description,
+  Labels,
+  NonEmptyTimestamp,
+  ResourceName,
+  record,
+  Timestamp,
+  Uuid,
+  UuidOrEmpty,
+} from './schema.ts'
 import {
   diskStates,
   expiryActions,
@@ -57,8 +66,8 @@ export const Disk = record('Disk', {
   size: DiskSize,
   location: Type.String(),
   block_size: BlockSize,
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   serial_number: Type.String(),
   state: Type.Enum([...diskStates]),
   attached_to: Type.Array(
@@ -85,8 +94,8 @@ export const VmDisk = record('VmDisk', {
   size: Type.String(),
   location: Type.String(),
   block_size: BlockSize,
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   serial_number: Type.String({
     description: 'The serial number that the guest sees. Use it to find the disk in the guest.',
   }),
@@ -156,8 +165,8 @@ export const Vm = record('Vm', {
     description:
       '`user@address` or `user@address:port`. Empty until the VM is running, while it is stopped, and if it has no public address.',
   }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   name: Type.String(),
   location: Type.String(),
   commitment_period: Type.Integer({
@@ -266,8 +275,8 @@ export const InstanceGroup = record('InstanceGroup', {
   instances: Type.Array(Uuid, { description: 'The ids of all members, sorted by number.' }),
   active_instances: Type.Array(Uuid, { description: 'The members that are running.' }),
   inactive_instances: Type.Array(Uuid, { description: 'The members that are not running.' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   location: Type.String(),
   placement_policy: PlacementPolicy,
   on_member_loss: OnMemberLoss,

@@ -55,9 +55,15 @@ export const UuidOrEmpty = Type.String({
   pattern: uuidOrEmptyPattern,
   description: 'A UUID, or the empty string if not set.',
 })
+const utcPattern = '\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z'
 export const Timestamp = Type.String({
   description: 'ISO 8601 in UTC with milliseconds, or the empty string if not set.',
-  pattern: '^(\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z)?$',
+  pattern: `^(${utcPattern})?$`,
+  examples: ['2026-11-14T23:50:00.000Z'],
+})
+export const NonEmptyTimestamp = Type.String({
+  description: 'ISO 8601 in UTC with milliseconds.',
+  pattern: `^${utcPattern}$`,
   examples: ['2026-11-14T23:50:00.000Z'],
 })
 /** A timestamp that a client sends: any ISO 8601 instant with a zone. */

@@ -1,6 +1,16 @@
 import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
-import { body, Email, Empty, Password, record, Timestamp, Uuid, wholeList } from './schema.ts'
+import {
+  body,
+  Email,
+  Empty,
+  NonEmptyTimestamp,
+  Password,
+  record,
+  Timestamp,
+  Uuid,
+  wholeList,
+} from './schema.ts'
 
 /**
  * Sign-in routes other than those for tokens: password resets, second factors, single sign-on and sessions.
@@ -12,7 +22,7 @@ export const Session = record('Session', {
   client_address: Type.String({ examples: ['203.0.113.7'] }),
   user_agent: Type.String({ examples: ['Mozilla/5.0'] }),
   has_second_factor: Type.Boolean(),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   last_used_at: Timestamp,
   expires_at: Type.String({
     ...Timestamp,

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
-import { body, DisplayName, Empty, PageQuery, pagedList, record, Timestamp, Uuid } from './schema.ts'
+import { body, DisplayName, Empty, NonEmptyTimestamp, PageQuery, pagedList, record, Uuid } from './schema.ts'
 import { sshKeyPattern } from './ssh-key.ts'
 
 /** A line copied from a `.pub` file. */
@@ -21,7 +21,7 @@ export const SshKey = record('SshKey', {
     description: 'The fingerprint, as `ssh-keygen -l` shows it.',
     examples: ['SHA256:2gFQdeJQ7YRcHCyPzMVXWfYDlEHBuoKXbW5ynEDXPnA'],
   }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type SshKey = Static<typeof SshKey>
 

@@ -99,6 +99,15 @@ export const anyLocation = 'any'
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 
+/** The unit of the price of each product, in the order of price lists. */
+export const productUnits: ReadonlyMap<string, 'vm_hour' | 'gb_hour' | 'address_hour'> = new Map([
+  ...vmTypeNames.map((name) => [name, 'vm_hour'] as const),
+  ...diskTypes.map((name) => [name, 'gb_hour'] as const),
+  ['custom-image', 'gb_hour'],
+  ['snapshot', 'gb_hour'],
+  ['reserved-address', 'address_hour'],
+])
+
 /** The maximum read rate and write rate of one disk, in MB/s; null if only the storage limits it. */
 export const diskMbps: Record<DiskType, number | null> = { 'persistent-ssd': 1_000, 'shared-volume': null }
 

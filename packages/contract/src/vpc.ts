@@ -14,12 +14,12 @@ import {
   Empty,
   Labels,
   labelQuery,
+  NonEmptyTimestamp,
   PageQuery,
   pagedList,
   pageQuery,
   ResourceName,
   record,
-  Timestamp,
   Uuid,
   UuidOrEmpty,
 } from './schema.ts'
@@ -39,7 +39,7 @@ export const Network = record('Network', {
   gateway: Type.String(),
   subnets: Type.Array(Uuid),
   labels: Labels,
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Network = Static<typeof Network>
 
@@ -49,7 +49,7 @@ export const Subnet = record('Subnet', {
   cidr: Type.String(),
   vpc_network_id: Uuid,
   location: Type.String(),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Subnet = Static<typeof Subnet>
 

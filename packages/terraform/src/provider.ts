@@ -47,7 +47,7 @@ export class Provider implements Handlers {
     this.#env = env
   }
 
-  #open(): Session {
+  #requireSession(): Session {
     if (Array.isArray(this.#session)) throw new ProblemError(...this.#session)
     return this.#session
   }
@@ -104,7 +104,12 @@ export class Provider implements Handlers {
     const prior = decodeState(request.current_state, resource.attributes)!
     return respond(
       async () => {
-        const { state, store } = await refresh(this.#open(), resource, prior, readPrivate(request.private))
+        const { state, store } = await refresh(
+          this.#requireSession(),
+          resource,
+          prior,
+          readPrivate(request.private),
+        )
         return { new_state: encodeState(state, resource.attributes), private: writePrivate(store) }
       },
       // After an error, the state stays unchanged, so that no resource is removed from it.
@@ -145,7 +150,7 @@ export class Provider implements Handlers {
     const store = readPrivate(request.planned_private)
     return respond(
       async () => {
-        const done = await applyChange(this.#open(), resource, prior, planned, store)
+        const done = await applyChange(this.#requireSession(), resource, prior, planned, store)
         return {
           new_state: encodeState(done.state, attributes),
           private: writePrivate(done.store),
@@ -176,7 +181,7 @@ export class Provider implements Handlers {
     return respond(
       async () => {
         const given = decodeState(config, attributes) ?? {}
-        return { state: encodeState(await read(this.#open(), given), attributes) }
+        return { state: encodeState(await read(this.#requireSession(), given), attributes) }
       },
       {},
       `read the data source slipway_${name}`,
@@ -202,8 +207,8 @@ async function respond(run: () => Promise<object>, unchanged: object, doing: str
 async function refresh(session: Session, resource: Resource, prior: Values, given: Private) {
   const record = await readRecord(session, resource, prior)
   if (!record) return { state: null, store: given }
-  const isNew = given.isImported && prior[resource.attributes[0]!.name] === null
-  const creation = isNew ? await readCreation(session, resource, prior) : null
+  const isJustImported = given.isImported && prior[resource.attributes[0]!.name] === null
+  const creation = isJustImported ? await readCreation(session, resource, prior) : null
   const store = creation ? (resource.row.remember?.(record, creation) ?? {}) : given
   const refreshed = Object.fromEntries(
     (resource.row.refreshed ?? []).map((name): [string, Value] => [name, null]),

@@ -35,7 +35,7 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
     ])
   }
   if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
-    throw new UsageError(`${apiUrl} is not a URL. Expected http://… or https://…`)
+    throw new UsageError(`${apiUrl} is not an HTTP URL. Expected http://… or https://…`)
   }
   // A stored credential is sent only to the service that issued it.
   const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined

@@ -18,6 +18,8 @@ export interface RunOptions {
   env?: Record<string, string>
   input?: string
   cwd?: string
+  /** Makes `slipway` print notes, which are printed only if stderr is a terminal. */
+  printsNotes?: boolean
 }
 
 /** Creates a home for a test file, so that no context, key or variable of the developer is used. */
@@ -34,6 +36,7 @@ export function freshHome() {
   /** Runs a command line in this process, with its own streams and environment. */
   async function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
     const [stdout, stderr] = [new CapturedOutput(), new CapturedOutput()]
+    stderr.isTTY = options.printsNotes === true
     const code = await runProgram(words, {
       stdin: Readable.from(options.input ? [options.input] : []),
       stdout,
@@ -61,6 +64,7 @@ export function freshHome() {
 /** Keeps the written text. */
 class CapturedOutput extends Writable {
   text = ''
+  isTTY = false
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.text += chunk.toString('utf8')

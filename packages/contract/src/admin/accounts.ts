@@ -15,6 +15,7 @@ import {
   DisplayName,
   Empty,
   Instant,
+  NonEmptyTimestamp,
   PageQuery,
   pagedList,
   pageQuery,
@@ -32,7 +33,7 @@ export const AdminVm = record('AdminVm', {
   type: Type.String({ examples: ['a100.1x'] }),
   location: Type.String(),
   host_id: Type.String({ description: 'Empty if the VM is not on a host.' }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type AdminVm = Static<typeof AdminVm>
 

@@ -6,6 +6,7 @@ import {
   body,
   DisplayName,
   Email,
+  NonEmptyTimestamp,
   PageQuery,
   pagedList,
   pageQuery,
@@ -29,7 +30,7 @@ export const AdminOrganization = record('AdminOrganization', {
   month_to_date_usd: Usd,
   projects: Type.Integer({ description: 'The number of projects.' }),
   vms: Type.Integer({ description: 'The number of VMs, running or stopped.' }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 
 export const AdminProject = record('AdminProject', {
@@ -43,7 +44,7 @@ export const AdminUser = record('AdminUser', {
   is_operator: Type.Boolean(),
   suspended: Type.Boolean(),
   state: Type.Enum(['active', 'invited']),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   last_sign_in_at: Type.String({
     ...Timestamp,
     description: 'When the user last signed in. Empty if there is no record of a sign-in.',

@@ -3,6 +3,7 @@ import { defineRoutes } from '../route.ts'
 import {
   body,
   Empty,
+  NonEmptyTimestamp,
   PageQuery,
   PlainText,
   pagedList,
@@ -39,7 +40,7 @@ export const QuotaRequest = record('QuotaRequest', {
     examples: ['user:0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'],
   }),
   note: Type.String({ description: 'The operator’s explanation of the decision. Empty if there is none.' }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   decided_at: Timestamp,
 })
 export type QuotaRequest = Static<typeof QuotaRequest>

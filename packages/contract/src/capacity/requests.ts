@@ -7,6 +7,7 @@ import {
   Instant,
   Labels,
   labelQuery,
+  NonEmptyTimestamp,
   pagedList,
   pageQuery,
   record,
@@ -119,8 +120,8 @@ const requestFields = {
   }),
   until: Timestamp,
   held_until: Type.String({ ...Timestamp, description: 'Empty unless GPUs are held for a claim.' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   labels: Labels,
 }
 export const CapacityRequest = record('CapacityRequest', requestFields)

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { defineRoutes } from '../route.ts'
-import { body, Instant, pagedList, pageQuery, record, Timestamp, Uuid } from '../schema.ts'
+import { body, Instant, NonEmptyTimestamp, pagedList, pageQuery, record, Timestamp, Uuid } from '../schema.ts'
 import { reservationStates } from '../states.ts'
 import { vmTypeNames } from '../vm-types.ts'
 
@@ -32,7 +32,7 @@ export const Reservation = record('Reservation', {
     description: 'US dollars per GPU hour. Empty for callers with a role below `admin`.',
     examples: ['1.1'],
   }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Reservation = Static<typeof Reservation>
 

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { imageNamePattern, imageTagPattern } from '../names.ts'
 import { BlockSize, DeletionProtection, DiskSize } from '../resources.ts'
-import { Description, Labels, record, Timestamp, Uuid } from '../schema.ts'
+import { Description, Labels, NonEmptyTimestamp, record, Uuid } from '../schema.ts'
 import { captureConsistencies, captureStates } from '../states.ts'
 
 /** The fields that custom images and snapshots have in common. */
@@ -39,7 +39,7 @@ export const CustomImage = record('CustomImage', {
   name: Type.String({ examples: ['trainer:v1'] }),
   description: Description,
   tags: Type.Array(Type.String()),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   locations: Type.Array(Type.String(), {
     description: 'The location of the VM, disk or snapshot that the image was created from.',
   }),
@@ -63,8 +63,8 @@ export const Snapshot = record('Snapshot', {
       'The id of the disk that the snapshot was created from. The id stays here after the disk is deleted.',
   }),
   block_size: BlockSize,
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: NonEmptyTimestamp,
+  updated_at: NonEmptyTimestamp,
   location: Type.String(),
   ...captured,
   labels: Labels,

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { body, DisplayName, record, Timestamp, Uuid, UuidOrEmpty } from '../schema.ts'
+import { body, DisplayName, NonEmptyTimestamp, record, Timestamp, Uuid, UuidOrEmpty } from '../schema.ts'
 import { keyKinds, roles } from '../states.ts'
 
 export const TokenRequest = Type.Union(
@@ -103,7 +103,7 @@ export const AccessKey = record('AccessKey', {
     ...UuidOrEmpty,
     description: 'The key that created this key. Empty if a signed-in user created it.',
   }),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
   expires_at: Timestamp,
   last_used_at: Timestamp,
   allowed_cidrs: AllowedCidrs,
@@ -142,7 +142,7 @@ export const Member = record('Member', {
   email: Type.String(),
   role: Type.Enum([...roles]),
   state: Type.Enum(['active', 'invited']),
-  created_at: Timestamp,
+  created_at: NonEmptyTimestamp,
 })
 export type Member = Static<typeof Member>
 

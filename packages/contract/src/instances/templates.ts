@@ -9,11 +9,11 @@ import {
   Labels,
   labelLimits,
   labelQuery,
+  NonEmptyTimestamp,
   pagedList,
   pageQuery,
   ResourceName,
   record,
-  Timestamp,
   Uuid,
 } from '../schema.ts'
 import { vmTypeNames } from '../vm-types.ts'
@@ -79,7 +79,7 @@ export const InstanceTemplate = record(
     name: ResourceName,
     version: Type.Integer({ description: 'The version number, counted from 1 for each name.' }),
     project_id: Uuid,
-    created_at: Timestamp,
+    created_at: NonEmptyTimestamp,
     ...templateFields,
   },
   {

@@ -6,11 +6,11 @@ import {
   Empty,
   Labels,
   labelQuery,
+  NonEmptyTimestamp,
   pagedList,
   pageQuery,
   ResourceName,
   record,
-  Timestamp,
   Uuid,
 } from '../schema.ts'
 
@@ -27,7 +27,7 @@ export const Address = record(
     type: Type.Literal('static'),
     vm_id: Type.String({ description: 'The VM that has the address. Empty if no VM has the address.' }),
     labels: Labels,
-    created_at: Timestamp,
+    created_at: NonEmptyTimestamp,
   },
   { description: 'A public IPv4 address that belongs to the project until it is released.' },
 )

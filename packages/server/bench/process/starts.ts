@@ -4,8 +4,8 @@ import { atMost, type Figure, median } from '../figures.ts'
 import type { RunningService } from '../running-service.ts'
 
 /**
- * Measures the time from the start of the server process until it is ready, including the start of
- * PostgreSQL. The database is the one of the earlier measurements.
+ * Measures the time from the start of the server process, or of `npm start`, until the server is ready. This
+ * includes the start of PostgreSQL. The database is the one of the earlier measurements.
  */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
   const start = async (command?: string[]) => {
@@ -16,11 +16,11 @@ export async function measureStarts(service: RunningService, rounds: number): Pr
   const direct: number[] = []
   for (let round = 0; round < rounds; round++) direct.push(await start())
   const npm = await start(['npm', 'start', '--'])
-  // `npm start` builds and then runs the server in one process, so a build process that has not ended would
-  // be a child of the server.
+  // `service.main` is now the process of npm. Its child first builds and then becomes the server, so a build
+  // process that has not ended would be a descendant of npm.
   await delay(1_000)
   const left = builders(service.main.pid)
-  // Start without npm again, because otherwise later measurements would measure npm instead of the server.
+  // Start without npm again, because later measurements would otherwise measure the process of npm.
   await start()
   const ms = median(direct)
   return [
@@ -33,7 +33,7 @@ export async function measureStarts(service: RunningService, rounds: number): Pr
     },
     {
       id: 'npm-start',
-      what: 'npm start again in a built checkout',
+      what: '`npm start` in a checkout that is already built',
       value: npm,
       unit: 'ms',
       aim: { text: 'no build process left', isMet: left === 0 },

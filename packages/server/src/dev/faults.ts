@@ -82,7 +82,7 @@ export class Faults {
   }
 
   async #call(
-    { kind, isTeardown }: Definition,
+    { kind, isRetriedNotUndone }: Definition,
     { name: step }: Step,
     call: (work: Work) => Promise<Outcome>,
     work: Work,
@@ -108,8 +108,8 @@ export class Faults {
         throw new EngineError('rejected', message)
       case 'fail':
         this.#decisions.delete(key)
-        // A deletion never fails: the runner retries its steps.
-        if (isTeardown) throw new EngineError('unavailable', message)
+        // The runner retries the step after any error, so the fault must not fail the operation.
+        if (isRetriedNotUndone) throw new EngineError('unavailable', message)
         return fail(
           (fault.code ?? (step === 'boot' ? 'boot_failed' : 'engine_error')) as FailureCode,
           message,

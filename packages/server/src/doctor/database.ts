@@ -95,13 +95,13 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
     facts.hasArchiveFailed
       ? missing(
           step,
-          'the last attempt to archive the log failed',
+          'the last attempt to archive the write-ahead log failed',
           'check archive_command and the log of PostgreSQL',
         )
       : !facts.isArchiving &&
         warning(
           step,
-          'the log is not archived, so recovery to a point in time is not possible',
+          'the write-ahead log is not archived, so recovery to a point in time is not possible',
           'docs/operate/backups.md describes continuous archiving',
         ),
   ]

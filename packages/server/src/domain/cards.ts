@@ -1,5 +1,6 @@
 /**
- * The built-in payment form moves no money. It accepts only these numbers, and never stores another number.
+ * The built-in payment form moves no money. It knows only these test numbers. Any other number is rejected and
+ * never stored.
  */
 export const testCards = [
   {

@@ -15,7 +15,7 @@ export interface DatabaseFacts {
   nowMs: number
   /** True if the write-ahead log is archived for point-in-time recovery. */
   isArchiving: boolean
-  /** True if the last attempt to archive it failed. */
+  /** True if the last attempt to archive the write-ahead log failed. */
   hasArchiveFailed: boolean
   schemaVersion: number
   secretKeyId: string | null
@@ -43,15 +43,15 @@ export async function examineDatabase(url: string): Promise<DatabaseFacts> {
   client.on('error', () => {})
   await client.connect()
   try {
-    const { rows } = await client.query(server, [wanted])
+    const { rows } = await client.query(selectServerFacts, [wanted])
     const { rows: tables } = await client.query(`SELECT to_regclass('schema_versions') IS NOT NULL AS exist`)
-    return { ...rows[0], ...(tables[0].exist ? (await client.query(service)).rows[0] : empty) }
+    return { ...rows[0], ...(tables[0].exist ? (await client.query(selectServiceFacts)).rows[0] : empty) }
   } finally {
     await client.end()
   }
 }
 
-const server = `
+const selectServerFacts = `
   SELECT current_setting('server_version_num')::int / 10000 AS "majorVersion",
          (SELECT json_object_agg(name, setting) FROM pg_settings WHERE name = ANY ($1)) AS settings,
          current_setting('transaction_read_only') = 'on' AS "isReadOnly",
@@ -63,7 +63,7 @@ const server = `
          (SELECT coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)
           FROM pg_stat_archiver) AS "hasArchiveFailed"`
 
-const service = `
+const selectServiceFacts = `
   SELECT (SELECT max(version) FROM schema_versions) AS "schemaVersion",
          (SELECT id FROM secret_key) AS "secretKeyId",
          (SELECT coalesce(json_agg(json_build_object('name', name, 'problem', engine_problem)), '[]')

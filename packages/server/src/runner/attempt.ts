@@ -136,7 +136,7 @@ export class Attempt {
   async #do(): Promise<void> {
     const { tx: write, isShared, call, onDeadline, graceS = 0 } = this.#step
     this.#log('running')
-    if (this.#now > this.#deadline + 1000 * graceS && !this.#definition.isTeardown)
+    if (this.#now > this.#deadline + 1000 * graceS && !this.#definition.isRetriedNotUndone)
       return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
     if (isShared)
       return this.#shared.run(this.#step, {
@@ -185,11 +185,11 @@ export class Attempt {
     if (this.#needsFence) throw error
     const message = error instanceof Error ? error.message : String(error)
     const { is_undoing, attempts } = this.#progress
-    const isTeardown = this.#definition.isTeardown === true
+    const isRetriedNotUndone = this.#definition.isRetriedNotUndone === true
     if (is_undoing) return this.#retry(error, message, attempts + 1 >= undoAttempts)
-    const refusal = isTeardown ? undefined : refusalCode(error, this.#services)
+    const refusal = isRetriedNotUndone ? undefined : refusalCode(error, this.#services)
     if (refusal) return this.#conclude({ flow: 'fail', code: refusal, message })
-    return this.#retry(error, message, isTeardown && this.#now > this.#deadline)
+    return this.#retry(error, message, isRetriedNotUndone && this.#now > this.#deadline)
   }
 
   async #retry(err: unknown, last_error: string, is_stuck: boolean): Promise<void> {

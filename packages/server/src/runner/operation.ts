@@ -73,10 +73,11 @@ export interface Definition {
   /** Counted from the start of the operation; `configured` is `[operations] vm_deadline_s`. */
   deadlineS: number | 'configured'
   /**
-   * True for deletions. A deletion is not undone but retried until it succeeds; after its deadline, it is
-   * stuck.
+   * True for deletions, and for operations that only wait for the operations of group members. A thrown
+   * error or the deadline does not undo such an operation: its step is retried until it succeeds. If a step
+   * throws an error after the deadline, the operation is stuck.
    */
-  isTeardown?: true
+  isRetriedNotUndone?: true
   steps: Step[]
   /**
    * Runs in the transaction in which an operator abandons the operation. It must leave the resource in a

@@ -1,15 +1,14 @@
 import {
-  diskTypes,
   type Host,
   type Image,
   type OrganizationQuota,
   organizationQuotaNames,
   type Price,
+  productUnits,
   type Quota,
   type QuotaRequest,
   quotaNames,
   type VmType,
-  vmTypeNames,
 } from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { PriceRow } from '../store/billing/prices.ts'
@@ -58,7 +57,7 @@ export const imageView = (row: ImageRow): Image => ({
   size_bytes: typeof row.source.sizeBytes === 'number' ? row.source.sizeBytes : 0,
 })
 
-const products: readonly string[] = [...vmTypeNames, ...diskTypes, 'custom-image', 'snapshot']
+const products = [...productUnits.keys()]
 
 /** Sorts prices in the order of the catalogue: VM types, then disks, then copies of disks. */
 export const priceViews = (rows: (PriceRow & Pick<Price, 'unit'>)[]): Price[] =>

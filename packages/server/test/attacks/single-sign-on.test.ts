@@ -232,7 +232,7 @@ test('an owner who lost the claim cannot return with an invitation created befor
   const accept = () => service.call('authAccept', { token: null, body: { code, password } })
   await signIn()
   expect(await accept()).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
-  // Renames the organization of another test, because the name must be unique.
+  // Renames this organization, because the organization of another test has the same name.
   await service.sql(`UPDATE organizations SET name = 'Former company' WHERE id = $1`, [organization_id])
 })
 

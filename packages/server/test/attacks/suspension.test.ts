@@ -114,26 +114,26 @@ test('webhooks of a suspended organization pause, and deliver the missed events 
   const receiver = await startReceiver()
   const body = { url: `${receiver.url}/hook`, event_types: ['disk.*'] }
   await service.ok('webhookCreate', { token: owner, body })
-  const happen = (type: string) =>
+  const addEvent = (type: string) =>
     service.sql(
       `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id)
        VALUES (gen_random_uuid(), $1, $2, 'test', 'x', 'system', '')`,
       [service.credentials.project_id, type],
     )
-  const serve = async () => {
+  const deliver = async () => {
     await service.ok('adminEventList', { token: operator })
     await service.server.webhooks.once()
   }
   await suspend({ suspended: true })
-  await happen('disk.creating')
-  await serve()
+  await addEvent('disk.creating')
+  await deliver()
   await service.clock.advance('2 days')
-  await happen('disk.available')
-  await serve()
+  await addEvent('disk.available')
+  await deliver()
   expect(receiver.received).toEqual([])
   await suspend({ suspended: false })
-  await serve()
-  await serve()
+  await deliver()
+  await deliver()
   await eventually(async () => receiver.received.length === 2)
   expect(receiver.received.map(({ body: { type } }) => type)).toEqual(['disk.creating', 'disk.available'])
   await service.clock.reset()

@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const create = (project_id: string, { url }: Receiver) =>
   service.ok('webhookCreate', { token, params: { project_id }, body: { url, event_types: ['gpu.*'] } })
-const happen = (project: string, resource: string, count = 1) =>
+const addEvent = (project: string, resource: string, count = 1) =>
   service.sql(
     `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
      SELECT gen_random_uuid(), $1, 'gpu.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
@@ -54,24 +54,24 @@ async function startSilent(): Promise<Receiver> {
 test('receivers that never respond, in many projects, do not block deliveries of other tenants', async () => {
   const [silent, quick, unknown] = [await startSilent(), await startReceiver(), await startReceiver()]
   await create(honest, quick)
-  await happen(honest, 'first')
+  await addEvent(honest, 'first')
   await eventually(() => quick.received.length === 1)
   const stick = async (projects: string[]) => {
     for (const project of projects) {
       for (let n = 0; n < 6; n++) await create(project, silent)
-      await happen(project, 'stuck', 5)
+      await addEvent(project, 'stuck', 5)
     }
   }
   // An organization gets at most a quarter of all slots.
   await stick(hostile.filter((_, n) => n % 2 === 0))
   await eventually(() => silent.received.length >= 16)
   await create(honest, unknown)
-  await happen(honest, 'second', 3)
+  await addEvent(honest, 'second', 3)
   await eventually(() => unknown.received.length === 3 && quick.received.length === 4)
   // Slow receivers together get at most half of all slots.
   await stick(hostile.filter((_, n) => n % 2 === 1))
   await eventually(() => silent.received.length >= 32)
-  await happen(honest, 'third')
+  await addEvent(honest, 'third')
   await eventually(() => quick.received.length === 5)
   expect(resourcesOf(quick).sort()).toEqual(['first1', 'second1', 'second2', 'second3', 'third1'])
 })
@@ -80,9 +80,9 @@ test('a project with thousands of due deliveries does not delay another project'
   const [flooded, quick] = [await startReceiver(), await startReceiver()]
   await create(hostile[0]!, flooded)
   await create(honest, quick)
-  await happen(hostile[0]!, 'flood', 5_000)
+  await addEvent(hostile[0]!, 'flood', 5_000)
   await eventually(() => flooded.received.length > 0)
-  await happen(honest, 'between')
+  await addEvent(honest, 'between')
   await eventually(() => quick.received.length === 1)
   const [left] = await service.sql<{ count: number }>(
     `SELECT count(*) FROM webhook_deliveries WHERE state = 'pending' AND resource_id LIKE 'flood%'`,
@@ -95,8 +95,8 @@ test('after a receiver fails to respond, its other deliveries wait, and no attem
   await away.close()
   await service.clock.freeze(new Date().toISOString())
   const { id: webhook_id } = await create(honest, away)
-  await happen(honest, 'lost')
-  const serve = async () => {
+  await addEvent(honest, 'lost')
+  const deliver = async () => {
     await service.ok('eventList', { token, params: { project_id: honest } })
     await service.server.webhooks.once()
   }
@@ -107,20 +107,20 @@ test('after a receiver fails to respond, its other deliveries wait, and no attem
     })
     return items.map((delivery) => delivery.attempts)
   }
-  await serve()
+  await deliver()
   expect(await attempts()).toEqual([1])
-  await happen(honest, 'other')
-  await serve()
+  await addEvent(honest, 'other')
+  await deliver()
   expect(await attempts()).toEqual([0, 1])
   await service.clock.advance('5 seconds')
-  await serve()
+  await deliver()
   // Only one delivery is attempted. Its failure delays both deliveries, now for twice as long.
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
   await service.clock.advance('9 seconds')
-  await serve()
+  await deliver()
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
   await service.clock.advance('1 second')
-  await serve()
+  await deliver()
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(3)
 })
 
@@ -147,8 +147,8 @@ test('a delivery queue continues with the next delivery when retention removes t
   const receiver = await startReceiver()
   await create(honest, receiver)
   await service.sql(`UPDATE organizations SET suspended_at = slipway_now() WHERE name = 'three'`)
-  await happen(honest, 'a')
-  await happen(honest, 'a')
+  await addEvent(honest, 'a')
+  await addEvent(honest, 'a')
   await service.ok('eventList', { token, params: { project_id: hostile[0]! } })
   await eventually(async () => (await service.sql('SELECT FROM webhook_deliveries')).length === 2)
   await service.sql(

@@ -198,7 +198,7 @@ test('deleting a template fails a waiting request for a group, but not for a VM'
   expect(await fleet.request(vm.id)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('scripts of members are hidden from callers who can only read', async () => {
+test('the scripts of members in a capacity request are hidden from callers who can only read', async () => {
   const { service } = fleet
   await fill(2, { type: 'a100.2x' })
   const startup_script = '#!/bin/sh\necho secret'

@@ -70,7 +70,7 @@ test('organizations take turns: one request does not wait for fifty requests of 
   expect((await fleet.request(first.id)).state).toBe('fulfilled')
 })
 
-test('a hold can be claimed until it ends, and then its GPUs return to stock', async () => {
+test('held GPUs can be claimed until the hold ends, and then return to stock', async () => {
   const { service } = fleet
   const held = await fleet.wait({ on_available: 'hold' })
   await fleet.settled()
@@ -126,7 +126,7 @@ test('a capacity request without quota is passed over, and keeps its position un
   expect(granted).toMatchObject({ state: 'fulfilled' })
 })
 
-test('a stopped VM is started with its id, disks and addresses when GPUs are free', async () => {
+test('a capacity request starts a stopped VM with its id, disks and addresses when GPUs are free', async () => {
   const { service } = fleet
   const stopped = await fleet.newVm()
   const before = await service.ok('vmGet', { params: { vm_id: stopped } })
@@ -231,7 +231,7 @@ test('a capacity request whose VM does not boot waits again, up to three times',
   expect(requeued).toHaveLength(3)
 })
 
-test('a host that drains loses its holds, and their requests wait again', async () => {
+test('a host that drains loses its holds, and the capacity requests that had them wait again', async () => {
   const { service } = fleet
   const operator = { token: service.credentials.operator_key }
   const { id } = await fleet.wait({ on_available: 'hold', vm: vmBody({ type: 'a100.2x' }) })
@@ -253,7 +253,7 @@ test('a host that drains loses its holds, and their requests wait again', async 
   expect(await fleet.request(id)).toMatchObject({ state: 'held', gpus_held: 2 })
 })
 
-test('scripts are shown to callers who can write, and only a hash to callers who can only read', async () => {
+test('the scripts of a capacity request are shown to callers who can write, and only a hash to those who can read', async () => {
   const { service } = fleet
   await fleet.newVm({ type: 'a100.2x' })
   const { id, request } = await fleet.wait({ vm: vmBody({ startup_script: '#!/bin/sh\necho secret' }) })

@@ -52,13 +52,13 @@ test('file locks have one holder at a time, even across two instances', async ()
   const lockers = [new Locks(folder), new Locks(folder)]
   let inside = 0
   let most = 0
-  const visit = (door: Locks) =>
-    door.with('vm-1', signal, async () => {
+  const useLock = (locks: Locks) =>
+    locks.with('vm-1', signal, async () => {
       most = Math.max(most, ++inside)
       await new Promise((resolve) => setTimeout(resolve, 5))
       inside -= 1
     })
-  await Promise.all([...lockers, ...lockers, ...lockers].map(visit))
+  await Promise.all([...lockers, ...lockers, ...lockers].map(useLock))
   expect(most).toBe(1)
 })
 

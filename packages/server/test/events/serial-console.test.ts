@@ -161,7 +161,7 @@ test('the console lease of a process that died expires', async () => {
   await leave(await attach())
 })
 
-test('a viewer can read but not write, and a session with a revoked key is closed', async () => {
+test('a viewer can read a console but not write to it, and a session with a revoked key is closed', async () => {
   const { organization_id } = service.credentials
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'viewer' } })
   expect(await ask({ mode: 'write' }, { token })).toMatchObject({
@@ -208,7 +208,7 @@ test('the refusal of a VM without a console says how to get one', async () => {
   expect(await refusalText(crashed)).toMatchObject({ message: expect.stringMatching(/Reset it first\.$/) })
 })
 
-test('a client that stops reading is disconnected, and the log and other readers continue', async () => {
+test('a console client that stops reading is disconnected, and the log and other readers continue', async () => {
   const vm = await resources.newVm()
   const engine = service.simulator()
   const read = engine.serialLog

@@ -46,7 +46,7 @@ test('while one member is slow, no member runs or costs anything, and then all s
   ])
 })
 
-test('members that wait for more than 300 seconds are billed from then on', async () => {
+test('members that wait for the others for more than 300 seconds are billed from then on', async () => {
   const { id, operation_id, names } = await fleet.slowGroup(3)
   await fleet.respond(names.slice(0, 2))
   await eventually(async () => {
@@ -123,7 +123,7 @@ test('a group is unhealthy while a member has crashed', async () => {
   expect(await fleet.get(group.id)).toMatchObject({ state: 'HEALTHY', running_instance_count: 2 })
 })
 
-test('a deletion while members boot ends the creation, and can also delete the new disks', async () => {
+test('the deletion of a group while its members boot ends the creation, and can also delete the new disks', async () => {
   await fleet.service.clock.freeze()
   fleet.service.simulator().setBootMs([3_600_000, 3_600_000])
   const { id, operation_id } = await fleet.beginGroup(groupBody(2, {}, { new_disks: [{ size: '10GiB' }] }))
@@ -195,7 +195,7 @@ test('each member receives the names, addresses and ranks of all members', async
     })
 })
 
-test('after three failures in a day, members are billed as soon as they respond', async () => {
+test('after three failed groups in a day, members are billed as soon as they respond', async () => {
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   for (let failure = 0; failure < 3; failure++) {
     const { operation_id } = await fleet.beginGroup(groupBody(1))

@@ -127,7 +127,7 @@ test('a stopping server completes requests in progress and ends long polls', asy
   await closed
 })
 
-describe('around the API', () => {
+describe('health, metrics, documents and the log', () => {
   let service: TestService
   beforeAll(async () => {
     service = await startService()

@@ -121,7 +121,7 @@ test('only owners and admins get mail about budgets and payments, once', async (
   const { organization_id, project_id } = service.credentials
   const admin = await addUser(service.database, { memberOf: { [organization_id]: 'admin' } })
   const viewer = await addUser(service.database, { memberOf: { [organization_id]: 'viewer' } })
-  const happen = (type: string, projectId: string | null, data: object) =>
+  const addEvent = (type: string, projectId: string | null, data: object) =>
     service.sql(
       `INSERT INTO events_pending (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
        VALUES (gen_random_uuid(), $1, $2, $3, 'project', 'x', 'system', '', $4)`,
@@ -129,8 +129,8 @@ test('only owners and admins get mail about budgets and payments, once', async (
     )
   await service.server.mail.once()
   const data = { name: 'default', threshold_percent: 80, monthly_usd: 100, spent_usd: 81.5, hard_stop: true }
-  await happen('budget.threshold_reached', project_id, data)
-  await happen('organization.payment_declined', null, {})
+  await addEvent('budget.threshold_reached', project_id, data)
+  await addEvent('organization.payment_declined', null, {})
   await service.ok('adminEventList', { token: service.credentials.operator_key })
   await eventually(async () => {
     await service.server.mail.once()

@@ -41,19 +41,19 @@ const hostOf = async (vmId: string) => {
 }
 const reports = () => service.server.reconciler.reports()
 /** Records that the host has just been inspected in detail, so that its next turn is the furthest away. */
-const passBy = (host: string) => service.sql('UPDATE locations SET inspected_up_to = $1', [host])
+const recordTurn = (host: string) => service.sql('UPDATE locations SET inspected_up_to = $1', [host])
 
 test('each inspection of a large fleet covers every host, but the VMs of only some hosts, and all hosts have their turn', async () => {
   const id = await resources.newVm()
   await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [id])
   const engine = service.simulator(location)
   const inventory = engine.inventory.bind(engine)
-  const inspections: { reported: number; close: string[] }[] = []
+  const inspections: { reported: number; detailed: string[] }[] = []
   engine.inventory = async function* (signal, isDetailed) {
-    const inspection = { reported: 0, close: [] as string[] }
+    const inspection = { reported: 0, detailed: [] as string[] }
     for await (const report of inventory(signal, isDetailed)) {
       inspection.reported += 1
-      if (!report.isSummary) inspection.close.push(report.name)
+      if (!report.isSummary) inspection.detailed.push(report.name)
       yield report
     }
     inspections.push(inspection)
@@ -61,23 +61,23 @@ test('each inspection of a large fleet covers every host, but the VMs of only so
   try {
     await eventually(async () => {
       await reports()
-      return new Set(inspections.flatMap(({ close }) => close)).size === hostCount
+      return new Set(inspections.flatMap(({ detailed }) => detailed)).size === hostCount
     })
   } finally {
     engine.inventory = inventory
   }
   expect(await resources.stateOf(id)).toBe('STATE_CRASHED')
   expect(new Set(inspections.map(({ reported }) => reported))).toEqual(new Set([hostCount]))
-  expect(Math.max(...inspections.map(({ close }) => close.length))).toBeLessThan(hostCount)
+  expect(Math.max(...inspections.map(({ detailed }) => detailed.length))).toBeLessThan(hostCount)
 })
 
-test('a host of a large fleet is lost and comes back with its VMs without waiting for its turn', async () => {
+test('a host of a large fleet is lost and comes back with its VMs without waiting for its turn of inspection', async () => {
   const id = await resources.newVm()
   const { name } = await hostOf(id)
   await service.simulator(location).setHostLost(name, true)
   await service.clock.advance('31 seconds')
   await eventually(async () => {
-    await passBy(name)
+    await recordTurn(name)
     await reports()
     return (await resources.stateOf(id)) === 'STATE_UNREACHABLE'
   })
@@ -85,32 +85,32 @@ test('a host of a large fleet is lost and comes back with its VMs without waitin
   expect(await openHosts()).toBe(hostCount - 1)
   await service.simulator(location).setHostLost(name, false)
   await eventually(async () => {
-    await passBy(name)
+    await recordTurn(name)
     await reports()
     return (await resources.stateOf(id)) === 'STATE_RUNNING'
   })
   expect(await hostOf(id)).toMatchObject({ state: 'up' })
 })
 
-test('a GPU that a VM of a large fleet released is free again without waiting for its turn', async () => {
+test('a GPU that a VM of a large fleet released is free again without waiting for the turn of its host', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   await resources.succeeded(await resources.removeVm(id))
   await eventually(async () => {
-    await passBy(name)
+    await recordTurn(name)
     await reports()
     const gpus = await service.sql('SELECT state FROM gpus WHERE host_id = $1', [hostId])
     return gpus.every(({ state }) => state === 'free')
   })
 })
 
-test('a crashed VM of a large fleet is noticed without waiting for its turn if its engine sends events', async () => {
+test('a crashed VM of a large fleet is noticed without waiting for the turn of its host if the engine sends events', async () => {
   const id = await resources.newVm()
   const { name } = await hostOf(id)
-  await passBy(name)
+  await recordTurn(name)
   await service.simulator(location).crashVm(id)
   await eventually(async () => {
-    await passBy(name)
+    await recordTurn(name)
     return (await resources.stateOf(id)) === 'STATE_CRASHED'
   })
 })

@@ -367,11 +367,11 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       await settle(service)
       const before = await countRecords()
       const { operation } = await request()
-      // A teardown is retried until it succeeds, whatever error is thrown.
+      // If the operation is retried instead of undone, it succeeds after any thrown error.
       const thrown = [new Failure('engine_error', 'on purpose'), new Error('once more')]
       const failing = changeStep(definition, index, (step) =>
         around(step, when, async () => {
-          const error = definition.isTeardown ? thrown.shift() : thrown[0]
+          const error = definition.isRetriedNotUndone ? thrown.shift() : thrown[0]
           if (error) throw error
         }),
       )
@@ -379,10 +379,10 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       const ended = await withRunner(undoTwice(failing, undoneSteps), () =>
         service.advanceUntilEnded(operation.operation_id),
       )
-      expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
-      if (!definition.isTeardown)
+      expect(ended.state).toBe(definition.isRetriedNotUndone ? 'SUCCEEDED' : 'FAILED')
+      if (!definition.isRetriedNotUndone)
         expect(ended.result).toEqual({ code: 'engine_error', message: 'on purpose' })
-      const begun = definition.isTeardown ? [] : definition.steps.slice(0, index + 1)
+      const begun = definition.isRetriedNotUndone ? [] : definition.steps.slice(0, index + 1)
       const undoable = begun.filter((step) => step.undoCall || step.undoTx)
       expect([...undoneSteps].sort()).toEqual(undoable.map((step) => step.name).sort())
       await settle(service)
@@ -432,7 +432,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     // Other kinds are left out: rules have no labels, groups keep their names, images and snapshots have no
     // operation for changes, a resource that is being deleted cannot be updated, and a failed creation leaves
     // nothing.
-    const hasWords = !definition.isTeardown && ['vm', 'disk'].includes(resourceType)
+    const hasWords = !definition.isRetriedNotUndone && ['vm', 'disk'].includes(resourceType)
     const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']
     const title = `${kind} keeps the name and labels that are given during each of its steps when it has %s`
     test.each(hasWords ? outcomes : [])(title, async (outcome) => {

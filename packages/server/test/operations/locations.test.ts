@@ -40,7 +40,7 @@ test('a worker without the engine of a location leaves its operations to a worke
   await checkInvariants(service)
 })
 
-test('an operation claimed by a worker without its engine waits, and a teardown never fails', async () => {
+test('an operation claimed by a worker without its engine waits, and a deletion never fails', async () => {
   const service = await useService()
   const resources = resourcesOf(service)
   const id = await resources.newVm()

@@ -35,7 +35,7 @@ afterEach(async () => {
   await checkInvariants(service)
 })
 
-/** Sends all requests at once, alternating between the two server processes. */
+/** Sends all requests at the same time. `post` alternates between the two server processes. */
 const atOnce = <T>(times: number, request: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: times }, (_, index) => request(index)))
 
@@ -53,7 +53,7 @@ const post = async (index: number, path: string, body: unknown): Promise<ApiResp
 }
 const codes = (answers: ApiResponse<{ code?: string }>[]) =>
   answers.map(({ body }) => body.code ?? 'ok').sort()
-const idle = () =>
+const untilIdle = () =>
   eventually(async () => {
     const [row] = await service.sql<{ count: number }>(
       `SELECT count(*)::int AS count FROM operations WHERE state = 'IN_PROGRESS'`,
@@ -80,7 +80,7 @@ test('concurrent requests for the last GPU: exactly one succeeds, sixty times', 
 test('concurrent requests for the last public addresses: as many succeed as there are addresses', async () => {
   const answers = await atOnce(10, (index) => post(index, '/vms', vmBody({ type: 'a40.1x' })))
   expect(codes(answers)).toEqual([...Array(6).fill('ok'), ...Array(4).fill('out_of_stock')])
-  await idle()
+  await untilIdle()
   const { items } = await service.ok('vmList')
   const addresses = items.map((vm) => vm.network_interfaces[0]!.ips[0]!.public_ipv4.address)
   expect(new Set(addresses).size).toBe(6)
@@ -101,7 +101,7 @@ test('concurrent requests for the last private addresses of a subnet: as many su
   const body = () => vmBody({ type: 'a40.1x', public_ip: 'none', subnet_id: subnet.id })
   const answers = await atOnce(14, (index) => post(index, '/vms', body()))
   expect(codes(answers)).toEqual([...Array(10).fill('ok'), ...Array(4).fill('out_of_stock')])
-  await idle()
+  await untilIdle()
 })
 
 test('concurrent requests for one name: exactly one succeeds', async () => {
@@ -114,7 +114,7 @@ test('concurrent requests for one name: exactly one succeeds', async () => {
     const answers = await atOnce(6, (index) => post(index, path, body()))
     expect(codes(answers)).toEqual([...Array(5).fill('already_exists'), 'ok'])
   }
-  await idle()
+  await untilIdle()
 })
 
 test('concurrent requests for the rest of a quota: as many succeed as the quota allows', async () => {
@@ -127,7 +127,7 @@ test('concurrent requests for the rest of a quota: as many succeed as the quota 
     post(index, '/vms', vmBody({ type: 'a40.2x', public_ip: 'none' })),
   )
   expect(codes(answers)).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
-  await idle()
+  await untilIdle()
   await quota(1000)
 })
 
@@ -143,7 +143,7 @@ test('concurrent attachments of one disk to two VMs: exactly one succeeds', asyn
       post(index, `/vms/${vms[index]}/attach-disks`, { attach_disks }),
     )
     expect(codes(answers)).toEqual(['conflict', 'ok'])
-    await idle()
+    await untilIdle()
   }
 })
 
@@ -160,7 +160,7 @@ test('twenty concurrent deletions of one VM return the same operation', async ()
   const answers = await atOnce(20, () => resources.removeVm(id))
   await service.simulator().clearFaults()
   expect(new Set(answers.map(({ operation }) => operation.operation_id)).size).toBe(1)
-  await idle()
+  await untilIdle()
 })
 
 test('concurrent changes of firewall rules all take effect', async () => {
@@ -175,7 +175,7 @@ test('concurrent changes of firewall rules all take effect', async () => {
   await Promise.all(rules.map(async (id) => resources.succeeded(await resources.removeRule(id))))
 })
 
-test('an engine report from during an operation has no effect on the VM afterwards', async () => {
+test('a report that an engine made during an operation has no effect on the VM afterwards', async () => {
   const id = await resources.newVm({ type: 'a40.1x' })
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const start = holdCalls(service.simulator(), 'ensureVm', id)
@@ -226,7 +226,7 @@ describe('a deletion', () => {
     ],
   ]
 
-  test.each(cases)('of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
+  test.each(cases)('of a VM %s cancels that operation and leaves nothing', async (_, method, prepare) => {
     const begin = await prepare()
     const { called, release } = holdCalls(service.simulator(), method)
     const { operation } = await begin()

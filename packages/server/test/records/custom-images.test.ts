@@ -16,7 +16,7 @@ afterAll(() => service.close())
 
 const location = 'us-east1-a'
 let count = 0
-const some = (prefix: string) => `${prefix}-${++count}`
+const fresh = (prefix: string) => `${prefix}-${++count}`
 
 type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 const awaitEnd = async ({ operation }: OperationResponse) => {
@@ -29,7 +29,7 @@ const newVm = async (body: object = {}) =>
 const stop = async (vm_id: string) =>
   awaitEnd(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
 const newImage = async (body: object) =>
-  awaitEnd(await service.ok('customImageCreate', { body: { name: some('image'), ...body } as never }))
+  awaitEnd(await service.ok('customImageCreate', { body: { name: fresh('image'), ...body } as never }))
 /** Returns the body of a request for a VM from a custom image. */
 function fromImage(custom_image: string, more: object = {}) {
   const { image: _, ...body } = vmBody({ location, ...more })
@@ -105,7 +105,7 @@ test('an image name without a version means the newest image that is available',
 
 test('a running VM without an agent is copied only if the request allows it', async () => {
   const vm_id = await newVm()
-  const accepted = await service.ok('customImageCreate', { body: { name: some('image'), vm_id } })
+  const accepted = await service.ok('customImageCreate', { body: { name: fresh('image'), vm_id } })
   expect(await service.ended(accepted.operation.operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'conflict', message: expect.stringContaining('allow_crash_consistent') },
@@ -120,31 +120,31 @@ test('a running VM without an agent is copied only if the request allows it', as
 })
 
 test('an image can be created from a snapshot, and templates and groups can use it', async () => {
-  const disk = await service.ok('diskCreate', { body: { name: some('disk'), size: '20GiB', location } })
+  const disk = await service.ok('diskCreate', { body: { name: fresh('disk'), size: '20GiB', location } })
   const disk_id = await awaitEnd(disk)
   const snapshot_id = await awaitEnd(
-    await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } }),
+    await service.ok('snapshotCreate', { body: { name: fresh('snapshot'), disk_id } }),
   )
   const custom_image_id = await newImage({ name: 'from-snapshot', snapshot_id })
   await awaitEnd(await service.ok('snapshotDelete', { params: { snapshot_id } }))
   const { name: _, ...members } = fromImage('from-snapshot', { type: 'a40.1x', location: 'any' })
   const template = await service.ok('instanceTemplateCreate', {
-    body: { name: some('template'), ...members },
+    body: { name: fresh('template'), ...members },
   })
   const newVmId = await awaitEnd(
-    await service.ok('vmCreate', { body: { name: some('vm'), instance_template_id: template.id } }),
+    await service.ok('vmCreate', { body: { name: fresh('vm'), instance_template_id: template.id } }),
   )
   expect(await service.ok('vmGet', { params: { vm_id: newVmId } })).toMatchObject({
     custom_image_id,
     location,
   })
   const other = await service.ok('vmCreate', {
-    body: { name: some('vm'), instance_template_id: template.id, image: 'debian12' },
+    body: { name: fresh('vm'), instance_template_id: template.id, image: 'debian12' },
   })
   const plain = await service.ok('vmGet', { params: { vm_id: await awaitEnd(other) } })
   expect(plain).toMatchObject({ custom_image_id: '', image: 'debian12' })
   const group = await service.ok('instanceGroupCreate', {
-    body: { name: some('group'), desired_count: 2, template_id: template.id },
+    body: { name: fresh('group'), desired_count: 2, template_id: template.id },
   })
   const instance_group_id = await awaitEnd(group)
   const { instances } = await service.ok('instanceGroupGet', { params: { instance_group_id } })
@@ -159,7 +159,7 @@ test('invalid requests for custom images are refused with the reason', async () 
   await stop(vm_id)
   const custom_image_id = await newImage({ name: 'refused', vm_id })
   const create = (body: object) =>
-    service.call('customImageCreate', { body: { name: some('image'), ...body } as never })
+    service.call('customImageCreate', { body: { name: fresh('image'), ...body } as never })
   expect(await create({})).toMatchObject({ status: 400 })
   expect(await create({ vm_id, disk_id: vm_id })).toMatchObject({ status: 400 })
   expect(await create({ vm_id: custom_image_id })).toMatchObject({ status: 404 })

@@ -15,7 +15,7 @@ afterAll(() => service.close())
 
 const location = 'us-east1-a'
 let count = 0
-const some = (prefix: string) => `${prefix}-${++count}`
+const fresh = (prefix: string) => `${prefix}-${++count}`
 
 type OperationResponse = { operation: { operation_id: string; metadata: { id: string } } }
 const awaitEnd = async ({ operation }: OperationResponse) => {
@@ -24,11 +24,13 @@ const awaitEnd = async ({ operation }: OperationResponse) => {
   return operation.metadata.id
 }
 const newDisk = async (body: object = {}) =>
-  awaitEnd(await service.ok('diskCreate', { body: { name: some('disk'), size: '16GiB', location, ...body } }))
+  awaitEnd(
+    await service.ok('diskCreate', { body: { name: fresh('disk'), size: '16GiB', location, ...body } }),
+  )
 const newVm = async (body: object = {}) =>
   awaitEnd(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
 const newSnapshot = async (disk_id: string, body: object = {}) =>
-  awaitEnd(await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id, ...body } }))
+  awaitEnd(await service.ok('snapshotCreate', { body: { name: fresh('snapshot'), disk_id, ...body } }))
 const engine = () => service.server.services.engines.get(location) as SimulatedEngine
 
 test('a snapshot outlives its disk, and a larger disk is created from it', async () => {
@@ -50,12 +52,12 @@ test('a snapshot outlives its disk, and a larger disk is created from it', async
 
   await awaitEnd(await service.ok('diskDelete', { params: { disk_id } }))
   const copy = await awaitEnd(
-    await service.ok('diskCreate', { body: { name: some('copy'), size: '32GiB', ...params } }),
+    await service.ok('diskCreate', { body: { name: fresh('copy'), size: '32GiB', ...params } }),
   )
   expect(await service.ok('diskGet', { params: { disk_id: copy } })).toMatchObject({
     ...{ size: '32GiB', location, block_size: 4096, state: 'available' },
   })
-  const same = await awaitEnd(await service.ok('diskCreate', { body: { name: some('copy'), ...params } }))
+  const same = await awaitEnd(await service.ok('diskCreate', { body: { name: fresh('copy'), ...params } }))
   expect(await service.ok('diskGet', { params: { disk_id: same } })).toMatchObject({ size: '16GiB' })
   await awaitEnd(await service.ok('snapshotDelete', { params }))
   expect((await service.call('snapshotGet', { params })).status).toBe(404)
@@ -70,7 +72,7 @@ test('a disk of a running VM is frozen if the guest has an agent; otherwise the 
     (await service.ok('snapshotGet', { params: { snapshot_id } })).consistency
   expect(await consistencyOf(await newSnapshot(disk_id))).toBe('crash')
   const demanding = await service.ok('snapshotCreate', {
-    body: { name: some('snapshot'), disk_id, require_frozen: true },
+    body: { name: fresh('snapshot'), disk_id, require_frozen: true },
   })
   expect(await service.ended(demanding.operation.operation_id)).toMatchObject({
     state: 'FAILED',
@@ -90,7 +92,7 @@ test('a disk that is being copied, and its VM, cannot be changed', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm({ disks: [{ disk_id }] })
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
-  const accepted = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const accepted = await service.ok('snapshotCreate', { body: { name: fresh('snapshot'), disk_id } })
   const { operation_id, metadata } = accepted.operation
   const refusals = await Promise.all([
     service.call('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }),
@@ -98,9 +100,9 @@ test('a disk that is being copied, and its VM, cannot be changed', async () => {
     service.call('vmDetachDisks', { params: { vm_id }, body: { detach_disks: [disk_id] } }),
     service.call('diskUpdate', { params: { disk_id }, body: { size: '32GiB' } }),
     service.call('diskDelete', { params: { disk_id } }),
-    service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id } }),
-    service.call('diskCreate', { body: { name: some('copy'), snapshot_id: metadata.id } }),
-    service.call('customImageCreate', { body: { name: some('image'), snapshot_id: metadata.id } }),
+    service.call('snapshotCreate', { body: { name: fresh('snapshot'), disk_id } }),
+    service.call('diskCreate', { body: { name: fresh('copy'), snapshot_id: metadata.id } }),
+    service.call('customImageCreate', { body: { name: fresh('image'), snapshot_id: metadata.id } }),
   ])
   for (const { status, body } of refusals) {
     expect(status).toBe(409)
@@ -132,7 +134,7 @@ test('a copy of a disk that is being attached is refused, and the error names th
     body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
   })
   await waiting(1)
-  const copy = service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const copy = service.call('snapshotCreate', { body: { name: fresh('snapshot'), disk_id } })
   await waiting(2)
   await blocker.query('COMMIT')
   await blocker.end()
@@ -146,7 +148,7 @@ test('a copy of a disk that is being attached is refused, and the error names th
 
 test('disks that cannot be copied and snapshots that cannot be restored are refused', async () => {
   const shared = await newDisk({ size: '1TiB', type: 'shared-volume' })
-  const refused = (body: object) => service.call('snapshotCreate', { body: { name: some('no'), ...body } })
+  const refused = (body: object) => service.call('snapshotCreate', { body: { name: fresh('no'), ...body } })
   expect((await refused({ disk_id: shared })).body).toMatchObject({
     code: 'invalid_argument',
     message: expect.stringContaining('shared volume'),
@@ -154,7 +156,7 @@ test('disks that cannot be copied and snapshots that cannot be restored are refu
   expect((await refused({ disk_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10' })).status).toBe(404)
   const snapshot_id = await newSnapshot(await newDisk())
   const create = (body: object) =>
-    service.call('diskCreate', { body: { name: some('no'), snapshot_id, ...body } })
+    service.call('diskCreate', { body: { name: fresh('no'), snapshot_id, ...body } })
   for (const [body, field] of [
     [{ size: '8GiB' }, '/size'],
     [{ location: 'eu-north1-a' }, '/location'],
@@ -168,7 +170,7 @@ test('disks that cannot be copied and snapshots that cannot be restored are refu
 test('a change of a snapshot completes immediately, and a protected snapshot cannot be deleted', async () => {
   const snapshot_id = await newSnapshot(await newDisk())
   const params = { snapshot_id }
-  const name = some('renamed')
+  const name = fresh('renamed')
   const change = { name, labels: { stage: 'prod' }, deletion_protection: true }
   expect(await service.ok('snapshotUpdate', { params, body: change })).toMatchObject(change)
   const other = await newSnapshot(await newDisk())
@@ -187,11 +189,11 @@ test('a snapshot from which a disk is being created cannot be deleted, and a fai
   const disk_id = await newDisk()
   const snapshot_id = await newSnapshot(disk_id)
   await engine().addFault({ method: 'ensureDisk', kind: 'fail', times: 1000 })
-  const restore = await service.ok('diskCreate', { body: { name: some('copy'), snapshot_id } })
+  const restore = await service.ok('diskCreate', { body: { name: fresh('copy'), snapshot_id } })
   const { operation_id, metadata } = restore.operation
   for (const refusal of [
     await service.call('snapshotDelete', { params: { snapshot_id } }),
-    await service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id: metadata.id } }),
+    await service.call('snapshotCreate', { body: { name: fresh('snapshot'), disk_id: metadata.id } }),
     await service.call('vmCreate', { body: vmBody({ location, disks: [{ disk_id: metadata.id }] }) }),
   ])
     expect(refusal).toMatchObject({ status: 409, body: { code: 'conflict', details: { operation_id } } })
@@ -205,7 +207,7 @@ test('a snapshot from which a disk is being created cannot be deleted, and a fai
   }
   const before = await usedOf()
   await engine().addFault({ method: 'capture', kind: 'reject' })
-  const failing = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const failing = await service.ok('snapshotCreate', { body: { name: fresh('snapshot'), disk_id } })
   expect(await service.ended(failing.operation.operation_id)).toMatchObject({ state: 'FAILED' })
   expect(await usedOf()).toBe(before)
   const { items } = await service.ok('eventList', { query: { type: 'snapshot.failed', limit: 1 } })

@@ -26,14 +26,14 @@ const create = async (receiver: Receiver, event_types: string[]) =>
   service.ok('webhookCreate', { token: owner, body: { url: `${receiver.url}/hook`, event_types } })
 const deliveries = async (webhook_id: string) =>
   (await service.ok('webhookDeliveryList', { params: { webhook_id } })).items
-const happen = (type: string, resource: string, data: unknown = {}) =>
+const addEvent = (type: string, resource: string, data: unknown = {}) =>
   service.sql(
     `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
      VALUES (gen_random_uuid(), $1, $2, 'test', $3, 'system', '', $4)`,
     [service.credentials.project_id, type, resource, JSON.stringify(data)],
   )
 /** Delivers everything that is due now and waits for the outcomes. */
-const serve = async () => {
+const deliver = async () => {
   await service.ok('eventList')
   await service.server.webhooks.once()
 }
@@ -66,7 +66,7 @@ test('a delivery has the time of the database, regardless of the clock of the wo
   const { secret } = await create(receiver, ['gpu.*'])
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
   onTestFinished(() => void vi.useRealTimers())
-  await happen('gpu.stamped', 'a')
+  await addEvent('gpu.stamped', 'a')
   const [received] = await eventually(async () => receiver.received.length > 0 && receiver.received)
   vi.useRealTimers()
   verify(secret, received!)
@@ -96,16 +96,16 @@ test('a delivery is retried with growing pauses for a day, then given up, and ca
   receiver.answer = () => 503
   await service.clock.freeze(new Date().toISOString())
   const { id: webhook_id } = await create(receiver, ['gpu.*'])
-  await happen('gpu.lost', 'a')
-  await serve()
+  await addEvent('gpu.lost', 'a')
+  await deliver()
   for (const [index, pauseS] of retryPausesS.entries()) {
     const [waiting] = await deliveries(webhook_id)
     expect(waiting).toMatchObject({ state: 'pending', attempts: index + 1, response_status: 503 })
     await service.clock.advance(`${pauseS - 1} seconds`)
-    await serve()
+    await deliver()
     expect(receiver.received.length).toBe(index + 1)
     await service.clock.advance('1 second')
-    await serve()
+    await deliver()
   }
   expect(receiver.received.length).toBe(1 + retryPausesS.length)
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
@@ -119,7 +119,7 @@ test('a delivery is retried with growing pauses for a day, then given up, and ca
     params: { webhook_id, delivery_id: failed!.id },
   })
   expect(replay).toMatchObject({ state: 'pending', event_id: failed!.event_id })
-  await serve()
+  await deliver()
   const [replayed] = await deliveries(webhook_id)
   expect(replayed).toMatchObject({ id: replay.id, state: 'delivered' })
   expect(receiver.received.at(-1)!.text).toBe(receiver.received[0]!.text)
@@ -136,9 +136,9 @@ test('a delivery shows the payload as it was sent, and the beginning of the resp
   }
   const receive = async (body: string | Buffer) => {
     receiver.responseBody = body
-    await happen('gpu.lost', crypto.randomUUID(), { name: '</script>' })
+    await addEvent('gpu.lost', crypto.randomUUID(), { name: '</script>' })
     await service.clock.advance('10 minutes')
-    await serve()
+    await deliver()
     return read()
   }
   const refused = await receive('unknown event <b>')
@@ -159,8 +159,8 @@ test('deliveries keep the order of each resource, and a failing one delays only 
   let isFailing = true
   receiver.answer = ({ body }) => (isFailing && body.data.resource_id === 'a' ? 500 : 200)
   await create(receiver, ['gpu.*'])
-  for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('gpu.step', resource, { n })
-  await serve()
+  for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await addEvent('gpu.step', resource, { n })
+  await deliver()
   const arrived = (resource: string) =>
     receiver.received
       .filter(({ body }) => body.data.resource_id === resource)
@@ -169,7 +169,7 @@ test('deliveries keep the order of each resource, and a failing one delays only 
   expect(arrived('a')).toEqual([1])
   isFailing = false
   await service.clock.advance('1 minute')
-  await serve()
+  await deliver()
   expect(arrived('a')).toEqual([1, 1, 2, 3])
 })
 
@@ -177,7 +177,7 @@ test('several workers deliver the events of a webhook without repetition', async
   const receiver = await startReceiver()
   const other = await service.another()
   await create(receiver, ['gpu.*'])
-  for (let n = 0; n < 40; n++) await happen('gpu.many', `resource-${n % 10}`, { n })
+  for (let n = 0; n < 40; n++) await addEvent('gpu.many', `resource-${n % 10}`, { n })
   await service.ok('eventList')
   await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
   await eventually(async () => receiver.received.length >= 40)
@@ -197,11 +197,11 @@ test('a webhook is paused after three days without success, reports it, and cont
   receiver.answer = () => 500
   const { id: webhook_id } = await create(receiver, ['gpu.*'])
   const day = async (name: string) => {
-    await happen(`gpu.${name}`, name)
-    await serve()
+    await addEvent(`gpu.${name}`, name)
+    await deliver()
     for (const pauseS of retryPausesS) {
       await service.clock.advance(`${pauseS + 1} seconds`)
-      await serve()
+      await deliver()
     }
   }
   const webhook = async () => (await service.ok('webhookList')).items[0]!
@@ -216,13 +216,13 @@ test('a webhook is paused after three days without success, reports it, and cont
   expect(items).toMatchObject([{ resource_id: webhook_id, actor: 'system' }])
 
   const before = receiver.received.length
-  await happen('gpu.meanwhile', 'x')
-  await serve()
+  await addEvent('gpu.meanwhile', 'x')
+  await deliver()
   expect(receiver.received.length).toBe(before)
   expect((await deliveries(webhook_id))[0]).toMatchObject({ state: 'pending', next_attempt_at: '' })
   receiver.answer = () => 200
   await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
-  await serve()
+  await deliver()
   // There is no order between resources.
   expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('gpu.meanwhile')
   expect(await webhook()).toMatchObject({ state: 'active', failing_since: '', next_attempt_at: '' })
@@ -233,8 +233,8 @@ test('redirects and broken connections count as failures, and the webhook shows 
   const { id: webhook_id, failing_since, next_attempt_at } = await create(receiver, ['gpu.*'])
   expect([failing_since, next_attempt_at]).toEqual(['', ''])
   receiver.answer = () => 302
-  await happen('gpu.redirected', 'a')
-  await serve()
+  await addEvent('gpu.redirected', 'a')
+  await deliver()
   const [redirected] = await deliveries(webhook_id)
   expect(redirected).toMatchObject({ state: 'pending', response_status: 302 })
   expect(redirected!.error).toContain('redirects are not followed')
@@ -243,8 +243,8 @@ test('redirects and broken connections count as failures, and the webhook shows 
   expect(failing!.next_attempt_at >= redirected!.next_attempt_at).toBe(true)
   expect(receiver.received.map(({ path }) => path)).toEqual(['/hook'])
   await receiver.close()
-  await happen('gpu.refused', 'b')
-  await serve()
+  await addEvent('gpu.refused', 'b')
+  await deliver()
   const [refused] = await deliveries(webhook_id)
   expect(refused).toMatchObject({ state: 'pending', response_status: 0 })
   expect(refused!.error).toContain('ECONNREFUSED')
@@ -252,15 +252,15 @@ test('redirects and broken connections count as failures, and the webhook shows 
 
 test('a webhook gets no events from before its creation, and none after its deletion', async () => {
   const receiver = await startReceiver()
-  await happen('gpu.before', 'a')
+  await addEvent('gpu.before', 'a')
   await service.ok('eventList')
   const { id: webhook_id } = await create(receiver, ['gpu.*'])
-  await happen('gpu.after', 'a')
-  await serve()
+  await addEvent('gpu.after', 'a')
+  await deliver()
   expect(receiver.received.map(({ body }) => body.type)).toEqual(['gpu.after'])
   await service.ok('webhookDelete', { token: owner, params: { webhook_id } })
-  await happen('gpu.too-late', 'a')
-  await serve()
+  await addEvent('gpu.too-late', 'a')
+  await deliver()
   expect(receiver.received.length).toBe(1)
   expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
 })

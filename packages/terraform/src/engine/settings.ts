@@ -48,14 +48,11 @@ const missing = (attribute: Setting, value: string): Problem | undefined =>
 /** The access key is sent with every request, so connections without TLS are allowed only on this machine. */
 function wrongUrl(text: string): Problem | undefined {
   const summary = 'Invalid api_url'
-  let url: URL
-  try {
-    url = new URL(text)
-  } catch {
-    return { summary, detail: `${text} is not a URL. Expected https://…`, attribute: 'api_url' }
-  }
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol))
+    return { summary, detail: `${text} is not an HTTP URL. Expected https://…`, attribute: 'api_url' }
   const isLocal = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
-  if (url.protocol === 'https:' || (url.protocol === 'http:' && isLocal)) return undefined
+  if (url.protocol === 'https:' || isLocal) return undefined
   const detail = `${text} does not use TLS, and the access key would be readable on the network. Use https://…`
   return { summary, detail, attribute: 'api_url' }
 }

@@ -4,7 +4,7 @@ import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
 import { errorRecord } from '../../errors/explain.ts'
 import { resources } from '../resources.ts'
-import { nounOfParam, outputSchema, type RouteTool } from './tools.ts'
+import { nounOf, outputSchema, type RouteTool } from './tools.ts'
 
 interface ToolResult {
   content: { type: 'text'; text: string }[]
@@ -51,17 +51,17 @@ export async function callTool(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   return toToolResult(async () => {
-    const { partOf, routeId, tool, isBodyWhole } = routeTool
+    const { partOf, routeId, tool, isBodyWhole, isOperator } = routeTool
     const missing = tool.inputSchema.required.filter((name) => input[name] === undefined)
     const unknown = Object.keys(input).filter((name) => !partOf.has(name))
     if (missing.length > 0) throw badInput(`Missing: ${missing.join(', ')}.`)
     if (unknown.length > 0) throw badInput(`Unknown: ${unknown.join(', ')}.`)
     const parts = { params: {} as Record<string, string>, query: {} as Input, body: {} as Input }
     for (const [name, part] of partOf) {
-      if (part === 'params') parts.params[name] = await paramOf(cli, name, input[name])
+      if (part === 'params') parts.params[name] = await paramOf(cli, name, input[name], isOperator)
       else if (input[name] !== undefined) parts[part][name] = input[name]
     }
-    const client = routeTool.isOperator ? cli.operator : cli.client
+    const client = isOperator ? cli.operator : cli.client
     const body = isBodyWhole ? input.body : parts.body
     return client.call(routeId, { ...parts, body, signal } as never)
   })
@@ -69,10 +69,10 @@ export async function callTool(
 
 const badInput = (message: string) => new CliError('invalid_argument', message, exitCodes.usage)
 
-async function paramOf(cli: Cli, name: string, value: unknown): Promise<string> {
+async function paramOf(cli: Cli, name: string, value: unknown, isOperator: boolean): Promise<string> {
   if (value === undefined && name === 'project_id') return cli.project()
   if (value === undefined && name === 'organization_id') return cli.organization()
-  const noun = nounOfParam[name]
+  const noun = nounOf(name, isOperator)
   return noun ? idOf(cli, resources[noun], String(value)) : String(value)
 }
 

@@ -12,7 +12,7 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
     { flags: '--admin', description: 'also provide tools for operators' },
     {
       flags: '--toolsets <sets>',
-      description: `provide only these toolsets, to keep the list of tools short: ${toolsetNames.join(', ')}`,
+      description: `provide only these toolsets, so that the list of tools is short. Supported: ${toolsetNames.join(', ')}`,
       values: toolsetNames,
       isList: true,
     },

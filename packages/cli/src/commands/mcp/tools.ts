@@ -44,7 +44,7 @@ interface JsonSchema {
 const paramsFromContext = new Set(['project_id', 'organization_id'])
 
 /** Path parameters that accept a name instead of an id. */
-export const nounOfParam: Record<string, ResourceNoun> = {
+const nounOfParam: Record<string, ResourceNoun> = {
   vm_id: 'vm',
   instance_template_id: 'template',
   instance_group_id: 'group',
@@ -63,6 +63,13 @@ export const nounOfParam: Record<string, ResourceNoun> = {
   host_id: 'host',
   image_id: 'image',
 }
+
+/** In operator tools, these parameters name other kinds of resources. Operator keys are found only by id. */
+const nounOfOperatorParam: Record<string, ResourceNoun | undefined> = { user_id: 'user', key_id: undefined }
+
+/** Returns the kind of resource that a path parameter names; undefined if the parameter must be an id. */
+export const nounOf = (param: string, isOperator: boolean): ResourceNoun | undefined =>
+  isOperator && param in nounOfOperatorParam ? nounOfOperatorParam[param] : nounOfParam[param]
 
 export interface ToolOptions {
   allowsWrites: boolean
@@ -102,7 +109,7 @@ function toTool(routeId: RouteId): RouteTool {
   const required: string[] = []
   for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
     partOf.set(name, 'params')
-    properties[name] = { type: 'string', description: paramText(name) }
+    properties[name] = { type: 'string', description: paramText(name, route.access === 'operator') }
     if (!paramsFromContext.has(name)) required.push(name)
   }
   const add = (schema: JsonSchema | undefined, where: 'query' | 'body') => {
@@ -144,11 +151,11 @@ function toTool(routeId: RouteId): RouteTool {
   }
 }
 
-function paramText(name: string): string {
+function paramText(name: string, isOperator: boolean): string {
   const noun = name.replace(/_id$/, '').replaceAll('_', ' ')
   if (paramsFromContext.has(name))
     return `Id of the ${noun}. The default is the ${noun} of the current context.`
-  if (!nounOfParam[name]) return `Id of the ${noun}.`
+  if (!nounOf(name, isOperator)) return `Id of the ${noun}.`
   const nameOf: Record<string, string> = { user_id: 'E-mail address', webhook_id: 'URL' }
   return `${nameOf[name] ?? 'Name'} or id of the ${noun}.`
 }

@@ -83,8 +83,11 @@ async function send(
     },
   )
   const at = likelyTime(request)
-  cli.note(
-    `The request is at position ${request.position ?? 'over 100'} in the queue${at && `, and will probably be granted by ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
-  )
+  const position = request.position === null ? 'a position over 100' : `position ${request.position}`
+  if (request.state === 'waiting')
+    cli.note(
+      `The request is at ${position} in the queue${at && `, and will probably be granted by ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
+    )
+  else cli.note(`The request no longer waits: its state is ${request.state}.`)
   await printOne(cli, request, capacityRequests.fields, capacityRequests.columns)
 }

@@ -11,7 +11,8 @@ export const sshKeyCreate = command<{ name: string; file?: string }>({
   options: [
     {
       flags: '--file <file>',
-      description: 'public key file, or - for standard input (default: the key in ~/.ssh)',
+      description:
+        'public key file, or - for standard input (default: ~/.ssh/id_ed25519.pub, or another public key in ~/.ssh)',
       complete: 'file',
     },
   ],

@@ -10,7 +10,7 @@ import { usd } from '../../output/text.ts'
 import { addresses } from '../address/resource.ts'
 import { templates } from '../template/resource.ts'
 import { anyLocation, completeDraft } from './create-questions.ts'
-import { typeOption, type VmInput, vmFieldsOf, vmOptions } from './options.ts'
+import { typeOption, type VmInput, vmFieldsOf, vmOptionsWith } from './options.ts'
 import { howToConnect } from './ssh-destination.ts'
 
 export interface NewVmInput extends VmInput {
@@ -43,7 +43,16 @@ const addressOption: OptionSpec = {
   complete: 'address',
 }
 /** The options that describe a new VM. */
-export const newVmOptions = [typeOption, locationsOption, templateOption, addressOption, ...vmOptions]
+export const newVmOptions = [
+  typeOption,
+  locationsOption,
+  templateOption,
+  addressOption,
+  ...vmOptionsWith({
+    image: 'the newest Ubuntu image, or the only image',
+    sshKey: '~/.ssh/id_ed25519.pub, or another public key in ~/.ssh',
+  }),
+]
 
 export const vmCreate = command<VmCreateInput>({
   name: 'create',

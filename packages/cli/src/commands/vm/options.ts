@@ -34,10 +34,14 @@ export const typeOption: OptionSpec = {
   values: vmTypeNames,
 }
 
-export const vmOptions: OptionSpec[] = [
+const withDefault = (description: string, value: string | undefined) =>
+  value === undefined ? description : `${description} (default: ${value})`
+
+/** `defaults` says which image and which SSH key the command uses if none is given. */
+export const vmOptionsWith = (defaults: { image?: string; sshKey?: string }): OptionSpec[] => [
   {
     flags: '--image <image>',
-    description: 'image (default: the newest Ubuntu image, or the only image)',
+    description: withDefault('image', defaults.image),
     complete: 'image',
   },
   {
@@ -47,8 +51,10 @@ export const vmOptions: OptionSpec[] = [
   },
   {
     flags: '--ssh-key <key>',
-    description:
-      'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
+    description: withDefault(
+      'name of a registered key, or a public key file; may be repeated',
+      defaults.sshKey,
+    ),
     complete: 'ssh-key',
     repeats: true,
   },
@@ -89,6 +95,9 @@ export const vmOptions: OptionSpec[] = [
     values: expiryActions,
   },
 ]
+
+/** The options of templates and groups, for which the command chooses neither an image nor a key. */
+export const vmOptions = vmOptionsWith({})
 
 /** Converts the options to request fields: reads the files and replaces names with ids. */
 export async function vmFieldsOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {

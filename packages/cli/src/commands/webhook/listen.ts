@@ -35,7 +35,7 @@ export const webhookListen = command<ListenInput>({
   ],
   async run(cli, { to, events = [], secret = `whsec_${randomBytes(32).toString('base64')}` }) {
     if (!/^https?:$/.test(URL.canParse(to) ? new URL(to).protocol : ''))
-      throw new UsageError(`${to} is not a URL. Expected http://… or https://…`)
+      throw new UsageError(`${to} is not an HTTP URL. Expected http://… or https://…`)
     const project_id = await cli.project()
     const onConnect = () => cli.say(`Listening. Deliveries are signed with ${secret}`)
     for await (const event of cli.client.events({ project_id }, { onConnect })) {

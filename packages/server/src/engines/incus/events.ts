@@ -64,8 +64,8 @@ export class IncusEvents {
         this.isOpen = false
         resolve(isOpen)
       }
-      // A member that hangs does not close the connection. Requests detect the hang and use another member;
-      // this connection then moves to the same member.
+      // A member that hangs does not close the connection. When requests to it get no response, the client uses
+      // another member; this connection then moves to that member.
       const check = setInterval(() => {
         if (this.#client.connection === followed) return
         socket.close()

@@ -52,7 +52,7 @@ const deletion = (kind: CaptureKind, operationKind: string): Definition => ({
   name: 'DELETE',
   resourceType: kinds[kind].resourceType,
   deadlineS: 600,
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [
     { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },

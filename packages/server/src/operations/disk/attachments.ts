@@ -57,7 +57,10 @@ function checkKind(field: string, disk: DiskRow, vm: { location: string; type: V
   if (disk.location !== vm.location)
     throw invalidField(field, `the disk ${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
   if (disk.type === 'shared-volume' && !vm.type.isWholeHost)
-    throw invalidField(field, `${disk.name} is a shared volume, which only whole-host types can have`)
+    throw invalidField(
+      field,
+      `${disk.name} is a shared volume; only VMs of a whole-host type can use shared volumes`,
+    )
 }
 
 /** Throws a 409 if a disk is in use or, with a `hostId`, on another host. */

@@ -43,7 +43,7 @@ export const diskDelete: Definition = {
   name: 'DELETE',
   resourceType: 'disk',
   deadlineS: 600,
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [
     { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },

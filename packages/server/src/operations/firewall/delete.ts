@@ -34,7 +34,7 @@ export const firewallRuleDelete: Definition = {
   name: 'DELETE',
   resourceType: 'firewall_rule',
   deadlineS: 300,
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [
     { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'apply', call: applyToNetwork },

@@ -51,7 +51,7 @@ export const groupDelete: Definition = {
   name: 'DELETE',
   resourceType: 'instance_group',
   deadlineS: 'configured',
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [
     { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'members', tx: removeMembers },

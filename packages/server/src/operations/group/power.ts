@@ -38,7 +38,7 @@ async function membersFor(tx: Tx, by: ProjectRequester, group: GroupRow, action:
   if (matching.length === 0)
     throw new Failure(
       'conflict',
-      `${action} requires a member of the group in ${from.join(' or ')}; there is none.`,
+      `${action} requires at least one member in ${from.join(' or ')}; this group has none.`,
     )
   return Promise.all(matching.map(async ({ id }) => (await findVm(tx, by.projectId, id))!))
 }
@@ -52,8 +52,12 @@ async function begin(
   admit: (tx: Tx, by: ProjectRequester, vm: VmRow) => Promise<BegunOperation>,
 ): Promise<BegunOperation> {
   const children: string[] = []
-  for (const vm of members)
-    children.push((await admit(tx, by, vm).catch((error) => refuseAll(error, group, children.length))).id)
+  for (const vm of members) {
+    const { id } = await admit(tx, by, vm).catch((error) =>
+      refuseAll(error, group, { fits: children.length, total: members.length }),
+    )
+    children.push(id)
+  }
   await changeGroup(tx, group.id, { state: 'UPDATING' })
   return beginOperation(tx, by, definition, {
     resource: group,
@@ -64,9 +68,13 @@ async function begin(
 }
 
 /** Adds to an out-of-stock error how many members could have been started. */
-function refuseAll(error: unknown, { location }: GroupRow, fits: number): never {
+function refuseAll(
+  error: unknown,
+  { location }: GroupRow,
+  { fits, total }: { fits: number; total: number },
+): never {
   if (!(error instanceof Failure) || error.code !== 'out_of_stock') throw error
-  const message = `Not all members fit in ${location} now: only ${fits} do, so none was started. Try again later.`
+  const message = `Only ${fits} of ${total} stopped members fit in ${location} now, so none was started. Try again later.`
   throw outOfStock(message, [], { fits })
 }
 
@@ -75,7 +83,7 @@ const powerChange = (kind: string, name: 'START' | 'STOP'): Definition => ({
   name,
   resourceType: 'instance_group',
   deadlineS: 'configured',
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [childrenStep],
 })
 

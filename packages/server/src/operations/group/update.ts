@@ -117,7 +117,7 @@ export const groupShrink: Definition = {
   name: 'UPDATE',
   resourceType: 'instance_group',
   deadlineS: 'configured',
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [childrenStep],
 }
 

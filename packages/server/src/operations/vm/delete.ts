@@ -48,7 +48,7 @@ export const vmDelete: Definition = {
   name: 'DELETE',
   resourceType: 'vm',
   deadlineS: 'configured',
-  isTeardown: true,
+  isRetriedNotUndone: true,
   steps: [
     { name: 'wait_for_cancelled', call: waitForCancelledOperations },
     { name: 'remove', call: remove },

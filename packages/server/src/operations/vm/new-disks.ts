@@ -45,7 +45,7 @@ export function newDisksOf(
     const problem = diskSizeProblem(diskType, size)
     if (problem) throw invalidField(`new_disks/${index}/size`, problem)
     if (diskType === 'shared-volume' && !type.isWholeHost)
-      throw invalidField(`new_disks/${index}/type`, 'only whole-host types can have shared volumes')
+      throw invalidField(`new_disks/${index}/type`, 'only VMs of a whole-host type can use shared volumes')
     const id = uuid()
     do number++
     while (kept.has(`${name}-disk-${number}`))

@@ -26,7 +26,7 @@ export async function admitVmRetype(
   if (!type.isWholeHost && vm.disks.some((disk) => disk.type === 'shared-volume'))
     throw new Failure(
       'conflict',
-      'The VM has a shared volume, which only whole-host types can have. Detach it first.',
+      'The VM has a shared volume; only VMs of a whole-host type can use shared volumes. Detach the volume first.',
     )
   return begin(tx, by, vm, { type: typeName })
 }

@@ -4,7 +4,10 @@ import { statement } from '../../postgres/statement.ts'
 import { fits } from '../compute/placement.ts'
 import type { Queue } from './queues.ts'
 
-/** The entry of a request in a queue (a row of `capacity_places`), as an offer reads it. */
+/**
+ * The entry of a request in a queue (a row of `capacity_places`), with the columns that are needed to offer GPUs
+ * to the request.
+ */
 export interface QueueEntry {
   request_id: string
   turn: number
@@ -26,8 +29,8 @@ const maxGroups = 10
 // Makes one index lookup for each size that fits, so that requests that do not fit are not read. The size is
 // compared as a range (>= and <=) and the rows are ordered by it, because then only the index by size
 // provides this order. With an equality condition, the planner would read the queue in order until it finds
-// the size. For a group, the statement adds up the free GPUs of all hosts where a member fits; a group needs
-// at most as many hosts as it has members.
+// the size. For a group, the statement counts how many members fit. It reads only as many hosts as the group
+// has members, those with the most free GPUs first, because a group never needs more.
 const first = `SELECT ${entryColumns} FROM capacity_places p
          WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
            AND request_id <> ALL (:skipped::uuid[])`
@@ -80,8 +83,8 @@ export const findHead = statement<QueueEntry & { created_at: Date }, Queue>(
    JOIN capacity_requests r ON r.id = p.request_id`,
 ).one
 
-// An organization's next turn is its last turn or the current turn of the queue, whichever is later, plus the number of GPUs
-// of the request. The turns of an empty queue are deleted. The transaction has locked the queue.
+// Sets the current turn of an empty queue to 0 and deletes the turns of organizations. The turns of organizations that
+// may not get a hold yet are set to 0 instead. The transaction has locked the queue.
 const forgetTurns = statement<never, Queue>(
   'lane_forget_turns',
   `WITH forgotten AS (
@@ -95,6 +98,8 @@ const forgetTurns = statement<never, Queue>(
    DELETE FROM capacity_turns t USING forgotten f
    WHERE t.location = f.location AND t.family = f.family AND coalesce(t.no_hold_until < slipway_now(), true)`,
 )
+// An organization's next turn is its last turn or the current turn of the queue, whichever is later, plus the number of GPUs
+// of the request. The transaction has locked the queue.
 const takeTurn = statement<{ turn: number }, Queue & { organizationId: string; gpus: number }>(
   'lane_take_turn',
   `INSERT INTO capacity_turns AS t (organization_id, location, family, last_turn)
@@ -104,6 +109,7 @@ const takeTurn = statement<{ turn: number }, Queue & { organizationId: string; g
      SET last_turn = greatest(excluded.last_turn, t.last_turn + :gpus::integer)
    RETURNING last_turn AS turn`,
 )
+
 /** The VMs that a request waits for in one queue. */
 interface WantedVms {
   gpus: number
@@ -147,13 +153,16 @@ export async function queueFirst(
   await addEntry.run(tx, { ...queue, requestId, turn, ...wanted })
 }
 
-/** Opens or closes the entries of a request. The transaction has locked its queues. */
+/** Opens or closes the entries of a request. The transaction has locked the queues of the request. */
 export const setEntriesOpen = statement<never, { requestId: string; isOpen: boolean }, Tx>(
   'place_set_open',
   'UPDATE capacity_places SET is_open = :isOpen WHERE request_id = :requestId AND is_open <> :isOpen',
 ).runBy('requestId', 'isOpen')
 
-/** Removes the queue entries of a request that has ended, and keeps a copy in its row. The transaction has locked its queues. */
+/**
+ * Removes the queue entries of a request that has ended, and keeps a copy in the row of the request. The
+ * transaction has locked the queues of the request.
+ */
 export const deleteEntries = statement<never, { requestId: string }, Tx>(
   'place_delete',
   `WITH removed AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, vms, is_spread, host_id)
@@ -161,7 +170,7 @@ export const deleteEntries = statement<never, { requestId: string }, Tx>(
    WHERE id = :requestId AND EXISTS (SELECT FROM removed)`,
 ).runBy('requestId')
 
-/** Restores the earlier queue entries of a request. The transaction has locked their queues. */
+/** Restores the earlier queue entries of a request. The transaction has locked the queues of these entries. */
 export const restoreEntries = statement<never, { requestId: string }, Tx>(
   'place_restore',
   `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)

@@ -21,10 +21,10 @@ afterAll(() => setup?.close(), 60_000)
 type OperationResponse = Awaited<ReturnType<typeof resources.createVm>>
 
 /** Waits until all operations have succeeded, and prints how long the slowest took. */
-async function all(what: string, begin: () => Promise<OperationResponse>[]): Promise<string[]> {
-  const begunMs = performance.now()
+async function runAll(what: string, begin: () => Promise<OperationResponse>[]): Promise<string[]> {
+  const startedMs = performance.now()
   const ids = await Promise.all((await Promise.all(begin())).map((accepted) => resources.succeeded(accepted)))
-  console.info(`${what}: ${Math.round(performance.now() - begunMs)} ms`)
+  console.info(`${what}: ${Math.round(performance.now() - startedMs)} ms`)
   return ids
 }
 
@@ -64,23 +64,23 @@ test.each(cases)(
     const others = setup.bench.members.filter((member) => member !== broken).map(({ name }) => name)
     // Cordon the member, because placement would use it until the service detects the fault.
     await setSchedulable(broken.name, false)
-    const [before] = await all('one VM before', () => [resources.createVm(wanted())])
+    const [before] = await runAll('one VM before', () => [resources.createVm(wanted())])
     await faults[fault]!.break(broken)
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     try {
-      const ids = await all(`${vmCount} creations`, () =>
+      const ids = await runAll(`${vmCount} creations`, () =>
         Array.from({ length: vmCount }, () => resources.createVm(wanted())),
       )
-      await all('a rule', () => [resources.createRule()])
-      await all('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
+      await runAll('a rule', () => [resources.createRule()])
+      await runAll('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
       // The file shows that the guest ran its shutdown script and was not just powered off.
       for (const id of ids) expect(setup.bench.hasFile(id, stoppedFile)).toBe(true)
-      await all('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
+      await runAll('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
       // The guests of healthy members kept their state.
       expect(await resources.stateOf(before!)).toBe('STATE_RUNNING')
       for (const { name, state } of await setup.hosts())
         if (others.includes(name)) expect([name, state]).toEqual([name, 'up'])
-      await all('deletions', () => [...ids, before!].map((id) => resources.removeVm(id)))
+      await runAll('deletions', () => [...ids, before!].map((id) => resources.removeVm(id)))
       const downs = await setup.service.sql<{ name: string }>(
         `SELECT data->>'name' AS name FROM events WHERE type = 'host.down' AND data->>'name' = ANY($1)`,
         [others],
@@ -91,7 +91,7 @@ test.each(cases)(
       console.info(setup.service.logLines.filter(isRelevant).slice(-30).join(''))
       throw error
     } finally {
-      console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
+      console.info(`${role} ${fault} for ${Math.round(performance.now() - startedMs)} ms`)
       await faults[fault]!.repair(broken)
     }
   },
@@ -100,10 +100,13 @@ test.each(cases)(
 // The next case must not depend on the result of this one.
 afterEach(async () => {
   const repairedMs = performance.now()
-  await eventually(async () => (await setup.hosts()).every(({ state }) => state === 'up'), patienceMs)
+  const repairedAt = new Date().toISOString()
+  // A report from before the repair can still mark the host as down, so wait for one that was made after it.
+  const isUp = ({ state, last_report_at }: Host) => state === 'up' && last_report_at > repairedAt
+  await eventually(async () => (await setup.hosts()).every(isUp), patienceMs)
   console.info(`all hosts up after the repair: ${Math.round(performance.now() - repairedMs)} ms`)
   const { items } = await setup.service.ok('vmList')
-  await all('leftovers', () => items.map(({ id }) => resources.removeVm(id)))
+  await runAll('leftovers', () => items.map(({ id }) => resources.removeVm(id)))
   // GPUs of deleted VMs are free after the next report of their host.
   const isReady = ({ gpus }: Host) => gpus.every((gpu) => gpu.state === 'free')
   await eventually(async () => (await setup.hosts()).every(isReady), patienceMs)

@@ -1,4 +1,4 @@
-import { diskTypes, vmTypeNames } from '@slipway/sdk'
+import { productUnits } from '@slipway/sdk'
 import { command } from '../../../core/command.ts'
 import { parsePair } from '../../../core/parse.ts'
 import { printList } from '../../../output/print.ts'
@@ -10,8 +10,9 @@ export const adminPriceSet = command<{ prices: string[] }>({
   arguments: [
     {
       syntax: '<prices...>',
-      description: 'PRODUCT=USD, per VM hour, or per GiB hour for disks',
-      complete: [...vmTypeNames, ...diskTypes].map((product) => `${product}=`),
+      description:
+        'PRODUCT=USD: the price per hour of a VM or reserved address, or per GiB and hour of a disk, custom image or snapshot',
+      complete: [...productUnits.keys()].map((product) => `${product}=`),
     },
   ],
   examples: [
@@ -19,10 +20,12 @@ export const adminPriceSet = command<{ prices: string[] }>({
     'slipway admin price set persistent-ssd=0.00013',
   ],
   async run(cli, input) {
-    const items = input.prices.map(parsePair).map(([product_name, usd]) => {
-      const isDisk = diskTypes.some((type) => type === product_name)
-      return { product_name, unit: isDisk ? ('gb_hour' as const) : ('vm_hour' as const), usd }
-    })
+    // The service rejects an unknown product, whatever its unit.
+    const items = input.prices.map(parsePair).map(([product_name, usd]) => ({
+      product_name,
+      unit: productUnits.get(product_name) ?? 'vm_hour',
+      usd,
+    }))
     await printList(cli, (await cli.operator.adminPriceSet({ items })).items, prices.columns, 'adminPriceSet')
   },
 })

@@ -71,8 +71,8 @@ export class VxlanNumbers {
 }
 
 /**
- * Releases the numbers of subnets without VMs. Instances that earlier versions created do not have the
- * profile of their number, so the configuration of all instances is checked too.
+ * Releases the numbers of subnets without VMs. Instances that earlier versions created do not use the
+ * profile of their subnet's number, so the configuration of all instances is checked too.
  */
 export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   const unused = (await listProfiles(ctx, signal)).filter(
