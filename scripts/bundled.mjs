@@ -4,7 +4,7 @@ import { externalPackages } from './build.mjs'
 import { root } from './install.mjs'
 
 /** Bundles a TypeScript file of the workspace and returns its exports. */
-export async function bundled(entry) {
+export async function importBundled(entry) {
   // Imported here, because in a fresh clone esbuild is installed only after this file is loaded.
   const { build } = await import('esbuild')
   const { outputFiles } = await build({
@@ -19,10 +19,10 @@ export async function bundled(entry) {
 }
 
 /**
- * Like `bundled`, for a file that needs npm packages or the migrations. The bundle is written next to the
+ * Like `importBundled`, for a file that needs npm packages or the migrations. The bundle is written next to the
  * built server.
  */
-export async function bundledForServer(entry) {
+export async function importBundledForServer(entry) {
   const { build } = await import('esbuild')
   const outfile = join(root, 'packages/server/dist/tools', entry.replace(/.*\/(.*)\.ts$/, '$1.mjs'))
   const common = { bundle: true, platform: 'node', format: 'esm', target: 'node20' }

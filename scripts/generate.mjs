@@ -1,19 +1,19 @@
 // Writes the generated files of the repository. With --check, fails if they are out of date.
 import { readFile, writeFile } from 'node:fs/promises'
-import { bundled, bundledForServer } from './bundled.mjs'
+import { importBundled, importBundledForServer } from './bundled.mjs'
 import { messages } from './messages.mjs'
 
 const root = new URL('../', import.meta.url)
 
 async function openApi() {
   const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
-  const { buildOpenApi } = await bundled('packages/contract/src/openapi/index.ts')
+  const { buildOpenApi } = await importBundled('packages/contract/src/openapi/index.ts')
   return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
 }
 
 /** Returns docs/webhooks.md with the examples and events of the contract. */
 async function webhooks() {
-  const { deliveredTypes, deliveryExample, eventFacts } = await bundled(
+  const { deliveredTypes, deliveryExample, eventFacts } = await importBundled(
     'packages/contract/src/openapi/webhooks.ts',
   )
   const example = JSON.stringify(deliveryExample('vm.running'), null, 2)
@@ -32,7 +32,7 @@ async function webhooks() {
 }
 
 async function schema() {
-  const { describeMigrations } = await bundledForServer('packages/testing/src/postgres/schema.ts')
+  const { describeMigrations } = await importBundledForServer('packages/testing/src/postgres/schema.ts')
   return describeMigrations()
 }
 

@@ -165,7 +165,8 @@ function addBackports(release) {
 }
 
 /**
- * Runs apt-get, and again while another process holds a package lock: apt-get waits only for some of its locks.
+ * Runs apt-get. If another process holds a package lock, tries again until the lock is free, because apt-get itself
+ * waits only for some locks.
  */
 function apt(...args) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }

@@ -1,10 +1,10 @@
 // Prints the contract's schemas as plain TypeScript types, so that users of the SDK need neither the contract
 // nor the schema library.
-import { bundled } from '../bundled.mjs'
+import { importBundled } from '../bundled.mjs'
 
 /** Returns the text of a declaration file: every named record, the routes by id, and the error codes. */
 export async function contractTypes() {
-  const contract = await bundled('packages/contract/src/index.ts')
+  const contract = await importBundled('packages/contract/src/index.ts')
   const { components, routeIds, routeOf, devRoutes, errorCodes, operationErrorCodes } = contract
   const type = typePrinter(components, [contract.eventTypes, contract.vmTypeNames])
 

@@ -1,5 +1,5 @@
-// A small Debian in a systemd-nspawn container, for tests of installed packages. The container has only a
-// loopback network.
+// A small Debian system in a systemd-nspawn container, for tests of installed packages. The container has
+// only a loopback network.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

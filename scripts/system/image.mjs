@@ -1,6 +1,6 @@
-// npm run build:image: builds a container image without a container engine. A small Debian from mmdebstrap
-// and the files of the server become one layer of an OCI archive, which podman load, docker load and skopeo
-// can read.
+// npm run build:image: builds a container image without a container engine. A small Debian system from
+// mmdebstrap and the files of the server become one layer of an OCI archive, which podman load, docker load
+// and skopeo can read.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {

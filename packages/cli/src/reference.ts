@@ -90,7 +90,7 @@ function commandPage({ words, spec }: Leaf): ReferencePage {
       : []),
     '## Examples',
     `\`\`\`sh no-run: each line is a separate example\n${spec.examples.join('\n')}\n\`\`\``,
-    '[All commands](README.md)',
+    '[All commands and global options](README.md)',
   ]
   return { file: fileOf(words), text: `${parts.join('\n\n')}\n` }
 }

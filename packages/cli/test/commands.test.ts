@@ -417,7 +417,7 @@ test('an invalid command line exits with 2 and a hint', async () => {
   )
 })
 
-test('a capacity request waits in the queue, is claimed, and is cancelled', async () => {
+test('a capacity request waits in the queue, and can be claimed or cancelled', async () => {
   const vm = ['--type', 'a100.1x', ...where, '--ssh-key', publicKey]
   const held = await json('queue', 'create', 'queue-1', ...vm, '--hold', '--for', '2d')
   expect(held).toMatchObject({ on_available: 'hold', gpus_wanted: 1, request: { vm: { name: 'queue-1' } } })

@@ -47,7 +47,7 @@ test('login with a credentials file says that it also stores the operator key, a
   expect(code).toBe(0)
   const [access, operator] = [cli.server.access_key.slice(0, 12), cli.server.operator_key.slice(0, 12)]
   expect(stderr).toContain(`as access key ${access}, project default (write: can view and change`)
-  expect(stderr).toContain(`It also stores the operator key ${operator} (operator: can use every`)
+  expect(stderr).toContain(`The context also stores the operator key ${operator} (operator: can use every`)
   const { stdout } = await slipway('whoami')
   expect(stdout).toMatch(
     new RegExp(`Caller +access key ${access}, from context local\nRole +write: can view and`),

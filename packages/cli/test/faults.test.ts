@@ -102,7 +102,7 @@ test.each([
   [409, 'conflict', 4],
   [409, 'out_of_stock', 4],
 ])(
-  'a command with the response %s %s exits with code %s, and with JSON on stderr when requested',
+  'a command that gets the response %s %s exits with code %s, and prints the error as JSON if requested',
   async (status, code, exitCode) => {
     const { run } = await against(failure(status, code))
     const plain = await run('vm', 'list')

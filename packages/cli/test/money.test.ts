@@ -113,7 +113,7 @@ test.each([
   ['a position in the queue', { position: 3 }, 'The request is at position 3 in the queue.'],
   ['a position over 100', { position: null }, 'The request is at a position over 100 in the queue.'],
   ['GPUs already', { state: 'held' }, 'The request no longer waits: its state is held.'],
-])('queue start says when the new request has %s', async (_, reply, note) => {
+])('queue start says that the new request has %s', async (_, reply, note) => {
   const server = await scriptedServer(answer(200, { ...request, ...reply }))
   close = server.close
   const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }

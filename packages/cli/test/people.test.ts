@@ -272,6 +272,7 @@ describe('with the login of an owner', () => {
     expect(priceOf('persistent-ssd')).toMatchObject({ unit: 'gb_hour', usd: 0.00014 })
     expect(priceOf('custom-image')).toMatchObject({ unit: 'gb_hour', usd: 0.00008 })
     expect(priceOf('snapshot')).toMatchObject({ unit: 'gb_hour', usd: 0.00009 })
+    expect(priceOf('reserved-address')).toMatchObject({ unit: 'address_hour', usd: 0.005 })
     const unknown = await cli.slipway('admin', 'price', 'set', 'custom-imag=1')
     expect(unknown.stderr).toContain('did you mean custom-image?')
   })

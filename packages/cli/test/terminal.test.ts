@@ -89,7 +89,9 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
 
   test('vm delete asks for confirmation; an answer of no or Ctrl-C cancels', async () => {
     terminal.run('vm delete train-7')
-    await terminal.see(/Delete train-7\? Its OS disk will also be deleted; data disks will be kept\./)
+    await terminal.see(
+      /Delete train-7\? The OS disk of each VM will also be deleted; data disks will be kept\./,
+    )
     terminal.press('Enter')
     await terminal.see(/Cancelled\.\nended with 130/)
     terminal.run('vm delete train-7')

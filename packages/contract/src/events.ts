@@ -61,10 +61,10 @@ export const EventListQuery = Type.Object({
     }),
   ),
   start: Type.Optional(
-    Type.String({ ...Instant, description: 'Only events at or after this time. Only for lists.' }),
+    Type.String({ ...Instant, description: 'Only events at or after this time. Not supported for streams.' }),
   ),
   end: Type.Optional(
-    Type.String({ ...Instant, description: 'Only events before this time. Only for lists.' }),
+    Type.String({ ...Instant, description: 'Only events before this time. Not supported for streams.' }),
   ),
   after: Type.Optional(
     Type.Integer({
@@ -84,13 +84,13 @@ const ProjectEventListQuery = Type.Object({
       minLength: 1,
       maxLength: 100,
       description:
-        'Only events of resources with this text in their name or id, including deleted resources. Letter case is ignored. Only for lists.',
+        'Only events of resources with this text in their name or id, including deleted resources. Letter case is ignored. Not supported for streams.',
       examples: ['train'],
     }),
   ),
   operation_state: Type.Optional(
     Type.Enum([...operationStates], {
-      description: 'Only events of operations that are now in this state. Only for lists.',
+      description: 'Only events of operations that are now in this state. Not supported for streams.',
     }),
   ),
 })
@@ -135,7 +135,7 @@ export type Webhook = Static<typeof Webhook>
 export const WebhookWithSecret = record('WebhookWithSecret', {
   ...Webhook.properties,
   secret: Type.String({
-    description: 'The secret for verifying signatures, `whsec_…`. Only this response shows it.',
+    description: 'The secret for verifying signatures, `whsec_…`. Each secret is shown only once.',
   }),
 })
 

@@ -217,7 +217,8 @@ export const Vm = record('Vm', {
   on_gpu_fault: OnGpuFault,
   last_replaced_at: Type.String({
     ...Timestamp,
-    description: 'When the VM was last moved to other GPUs by REPLACE. Empty if this has never happened.',
+    description:
+      'When the VM was last moved to other GPUs by the action `REPLACE`. Empty if this has never happened.',
   }),
   labels: Labels,
   description: Description,

@@ -120,7 +120,7 @@ function readDetails(details: ApiErrorBody['details']): Partial<ApiErrorParts> {
     : { isOutcomeUnknown: details.outcome === 'unknown' }
 }
 
-export function failedOperation(operation: Operation): ApiError {
+export function errorOfOperation(operation: Operation): ApiError {
   const result = (operation.result ?? {}) as { code?: FailureCode; message?: string }
   return new ApiError({
     code: result.code ?? 'internal_error',

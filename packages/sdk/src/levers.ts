@@ -81,7 +81,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   requestList: 'GET /_dev/requests',
 }
 
-/** Longer than the 30 s for which the service waits at most until all work is done. */
+/** Longer than 30 s, which is the longest time that the service waits until all work is done. */
 const timeoutMs = 60_000
 
 export function createLevers(options: ClientOptions): Levers {

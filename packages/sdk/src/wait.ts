@@ -1,6 +1,6 @@
 import type { Operation, OperationStep } from '@slipway/contract'
 import { callRoute } from './call.ts'
-import { ApiError, failedOperation } from './errors.ts'
+import { ApiError, errorOfOperation } from './errors.ts'
 import type { Transport } from './transport.ts'
 
 export interface WaitOptions {
@@ -42,16 +42,16 @@ export async function waitForOperation<Result>(
       const { items } = await callRoute(transport, 'operationSteps', { params, signal })
       onProgress({ operation, steps: items })
     }
-    if (operation.state === 'FAILED') throw failedOperation(operation)
+    if (operation.state === 'FAILED') throw errorOfOperation(operation)
     if (operation.state === 'SUCCEEDED') return operation as Finished<Result>
     const leftMs = giveUpAt - Date.now()
-    if (leftMs <= 0) throw waitedTooLong(operation, timeoutMs)
+    if (leftMs <= 0) throw timeoutError(operation, timeoutMs)
     const maxSeconds = onProgress ? 1 : longPollSeconds
     waitSeconds = Math.min(maxSeconds, Math.max(1, Math.floor(leftMs / 1000)))
   }
 }
 
-function waitedTooLong(operation: Operation, timeoutMs: number): ApiError {
+function timeoutError(operation: Operation, timeoutMs: number): ApiError {
   const { operation_name, type } = operation.metadata
   return new ApiError({
     code: 'timed_out',

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-async function speakWith(
+async function connectTo(
   replies: Parameters<typeof scriptedServer>,
   options: Omit<ClientOptions, 'baseUrl'> = {},
 ) {
@@ -54,14 +54,14 @@ test('no path parameter has the name of a query parameter', () => {
 })
 
 test('a target fills the path and the query, and undefined values are left out', async () => {
-  const { server, client } = await speakWith([answer(200, { items: [], next_page_token: '' })])
+  const { server, client } = await connectTo([answer(200, { items: [], next_page_token: '' })])
   await client.vmList({ project_id, states: 'STATE_RUNNING', names: 'a b&c', types: undefined })
   expect(server.requests[0]?.path).toBe(`/v0.1/projects/${project_id}/vms?states=STATE_RUNNING&names=a+b%26c`)
   expect(server.requests[0]?.headers.authorization).toBe('Bearer key')
 })
 
 test('a read is retried after 429, 503, a refused connection and an incomplete response', async () => {
-  const { server, client } = await speakWith(
+  const { server, client } = await connectTo(
     [
       failure(429, 'rate_limited', { 'retry-after': '0' }),
       failure(503, 'unavailable'),
@@ -77,7 +77,7 @@ test('a read is retried after 429, 503, a refused connection and an incomplete r
 
 test('a write is retried with one idempotency key, and each call has a new key', async () => {
   const operation = { operation: {} }
-  const { server, client } = await speakWith([hangUp, failure(500, 'internal_error'), answer(200, operation)])
+  const { server, client } = await connectTo([hangUp, failure(500, 'internal_error'), answer(200, operation)])
   await client.vmUpdate({ project_id, vm_id }, { action: 'STOP' })
   await client.vmUpdate({ project_id, vm_id }, { action: 'STOP' })
   const keys = server.requests.map((request) => request.headers['idempotency-key'])
@@ -92,7 +92,7 @@ test('a write with an unknown outcome is repeated with its key, and finally repo
     ...{ code: 'unavailable', message: 'It is unknown.', request_id: 'r-1' },
     details: { outcome: 'unknown' },
   })
-  const { server, client } = await speakWith([unknown, unknown], { retries: 1 })
+  const { server, client } = await connectTo([unknown, unknown], { retries: 1 })
   const error = await failureOf(client.vmDelete({ project_id, vm_id }))
   expect(error).toMatchObject({ code: 'unavailable', isOutcomeUnknown: true, details: [] })
   const [first, second] = server.requests.map((request) => request.headers['idempotency-key'])
@@ -100,22 +100,22 @@ test('a write with an unknown outcome is repeated with its key, and finally repo
 })
 
 test("a caller's own idempotency key is kept", async () => {
-  const { server, client } = await speakWith([answer(200, { operation: {} })])
+  const { server, client } = await connectTo([answer(200, { operation: {} })])
   await client.vmDelete({ project_id, vm_id }, { idempotencyKey: 'job-7' })
   expect(server.requests[0]?.headers['idempotency-key']).toBe('job-7')
 })
 
 test('a conflict is final, unless the same request is still in progress', async () => {
-  const final = await speakWith([failure(409, 'conflict'), answer(200, {})])
+  const final = await connectTo([failure(409, 'conflict'), answer(200, {})])
   expect(await failureOf(final.client.vmDelete({ project_id, vm_id }))).toMatchObject({
     ...{ code: 'conflict', blockingOperationId: undefined, isOutcomeUnknown: false },
   })
   const busy = { code: 'conflict', message: 'The VM is busy.', request_id: 'r-1' }
-  const blocked = await speakWith([answer(409, { ...busy, details: { operation_id: 'o-1' } })])
+  const blocked = await connectTo([answer(409, { ...busy, details: { operation_id: 'o-1' } })])
   expect(await failureOf(blocked.client.vmDelete({ project_id, vm_id }))).toMatchObject({
     ...{ code: 'conflict', blockingOperationId: 'o-1', isOutcomeUnknown: false, details: [] },
   })
-  const inProgress = await speakWith([
+  const inProgress = await connectTo([
     failure(409, 'conflict', { 'retry-after': '0' }),
     answer(200, { operation: {} }),
   ])
@@ -123,8 +123,8 @@ test('a conflict is final, unless the same request is still in progress', async 
   expect(inProgress.server.requests).toHaveLength(2)
 })
 
-test('a login is sent once, without a key or a credential, even if it fails', async () => {
-  const { server, client } = await speakWith([failure(503, 'unavailable'), answer(200, {})])
+test('a login is sent once, without an idempotency key or a credential, even if it fails', async () => {
+  const { server, client } = await connectTo([failure(503, 'unavailable'), answer(200, {})])
   const login = client.authToken({ grant_type: 'password', email: 'ada@example.com', password: 'secret' })
   expect((await failureOf(login)).code).toBe('unavailable')
   expect(server.requests).toHaveLength(1)
@@ -133,7 +133,7 @@ test('a login is sent once, without a key or a credential, even if it fails', as
 })
 
 test('the client waits for as long as the service requests, but not for hours', async () => {
-  const { server, client } = await speakWith([
+  const { server, client } = await connectTo([
     failure(429, 'rate_limited', { 'retry-after': '7200' }),
     answer(200, []),
   ])
@@ -149,7 +149,7 @@ test('an invalid request is reported immediately, with its fields', async () => 
     request_id: 'r',
     details: [{ field: '/size', message: 'too big' }],
   }
-  const { server, client } = await speakWith([answer(400, body)])
+  const { server, client } = await connectTo([answer(400, body)])
   const error = await failureOf(client.diskUpdate({ project_id, disk_id: vm_id }, { size: '1GiB' }))
   expect(error).toMatchObject({
     code: 'invalid_argument',
@@ -169,7 +169,7 @@ test('an out_of_stock error has the locations with stock, the members that fit a
     fits: 3,
     queue: { length: 2, likely_at: '' },
   }
-  const { client } = await speakWith([answer(409, body)])
+  const { client } = await connectTo([answer(409, body)])
   expect(await failureOf(client.vmDelete({ project_id, vm_id }))).toMatchObject({
     availableLocations: ['eu-north1-a'],
     fits: 3,
@@ -178,14 +178,14 @@ test('an out_of_stock error has the locations with stock, the members that fit a
 })
 
 test('a response that is not from this API is reported as such', async () => {
-  const page = await speakWith([answer(404, '<html>not here</html>')])
+  const page = await connectTo([answer(404, '<html>not here</html>')])
   expect((await failureOf(page.client.rootGet())).code).toBe('unexpected_answer')
-  const text = await speakWith([answer(200, 'hello')])
+  const text = await connectTo([answer(200, 'hello')])
   expect((await failureOf(text.client.rootGet())).code).toBe('unexpected_answer')
 })
 
 test('an unreachable server is reported as a failed connection', async () => {
-  const { server, client } = await speakWith([hangUp], { retries: 1 })
+  const { server, client } = await connectTo([hangUp], { retries: 1 })
   await server.close()
   closers.length = 0
   expect(await failureOf(client.projectList())).toMatchObject({ code: 'connection_failed', status: 0 })
@@ -193,7 +193,7 @@ test('an unreachable server is reported as a failed connection', async () => {
 
 test('a server that does not respond causes a timeout for each attempt', async () => {
   let attempts = 0
-  const { client } = await speakWith([silence], {
+  const { client } = await connectTo([silence], {
     ...{ timeoutMs: 50, retries: 1 },
     // Counted here, because a request may time out before a busy server has seen it.
     fetch: (input, init) => {
@@ -207,7 +207,7 @@ test('a server that does not respond causes a timeout for each attempt', async (
 
 test('an aborted call ends with the reason of the signal, during the request and during a pause', async () => {
   const controller = new AbortController()
-  const silent = await speakWith([
+  const silent = await connectTo([
     (_response, _request) => {
       controller.abort(new Error('enough'))
     },
@@ -215,7 +215,7 @@ test('an aborted call ends with the reason of the signal, during the request and
   await expect(silent.client.projectList({}, { signal: controller.signal })).rejects.toThrow('enough')
 
   const pausing = new AbortController()
-  const busy = await speakWith([
+  const busy = await connectTo([
     (response, request) => {
       failure(429, 'rate_limited', { 'retry-after': '30' })(response, request)
       setTimeout(() => pausing.abort(new Error('enough')), 20)
@@ -231,7 +231,7 @@ test('a rejected token is replaced once, and a second rejection is final', async
     asked.push(rejected)
     return rejected === undefined ? 'old' : 'new'
   }
-  const good = await speakWith([failure(401, 'unauthenticated'), answer(200, [])], { token })
+  const good = await connectTo([failure(401, 'unauthenticated'), answer(200, [])], { token })
   await good.client.projectList()
   expect(good.server.requests.map((request) => request.headers.authorization)).toEqual([
     'Bearer old',
@@ -239,7 +239,7 @@ test('a rejected token is replaced once, and a second rejection is final', async
   ])
 
   const refusals: ApiError[] = []
-  const bad = await speakWith([failure(401, 'unauthenticated')], {
+  const bad = await connectTo([failure(401, 'unauthenticated')], {
     token,
     onUnauthenticated: (error) => refusals.push(error),
   })
@@ -252,12 +252,12 @@ test('a rejected token is replaced once, and a second rejection is final', async
 test('pages are read one after another, and no further than needed', async () => {
   const page = (names: string[], next: string) =>
     answer(200, { items: names.map((name) => ({ name })), next_page_token: next })
-  const whole = await speakWith([page(['a', 'b'], 'two'), page(['c'], '')])
+  const whole = await connectTo([page(['a', 'b'], 'two'), page(['c'], '')])
   const names = (await whole.client.collect('vmList', { project_id })).map((vm) => vm.name)
   expect(names).toEqual(['a', 'b', 'c'])
   expect(whole.server.requests[1]?.path).toContain('page_token=two')
 
-  const part = await speakWith([page(['a', 'b'], 'two'), page(['c'], '')])
+  const part = await connectTo([page(['a', 'b'], 'two'), page(['c'], '')])
   for await (const vm of part.client.each('vmList', { project_id })) if (vm.name === 'b') break
   expect(part.server.requests).toHaveLength(1)
 })

@@ -17,7 +17,7 @@ const verifiedAfter = async (seconds: number) => {
   return verifyWebhook(secret, headers, body, { now: sentAt.getTime() + seconds * 1000 })
 }
 
-test('deliveries signed by the Standard Webhooks library are accepted, and it accepts ours', async () => {
+test('deliveries signed by the Standard Webhooks library are accepted, and the library accepts our deliveries', async () => {
   const sentAt = new Date()
   const headers = {
     'webhook-id': 'msg_1',

@@ -34,7 +34,7 @@ try {
   let { commandLine } = await createThroughApi(call, 'warm-up')
   const measureApi = async (name: string) => {
     const measured = await createThroughApi(call, name)
-    // The command must match the saved seed, because the guest finds its interfaces by their MAC addresses.
+    // The command must match the seed that was saved with it, which has the MAC addresses of the interfaces.
     commandLine = measured.commandLine
     byApiMs.push(measured.ms)
   }

@@ -1,6 +1,6 @@
 /**
  * Measures the metrics of 10,000 running VMs: the CPU time for storing a sample of each VM per minute and for
- * packing an hour of samples, the size of a day, and the response time of a 24-hour chart.
+ * packing an hour of samples, the stored size of a day of samples, and the response time of a 24-hour chart.
  */
 import { parseArgs } from 'node:util'
 import { gpuMetricNames, type hostMetrics } from '@slipway/contract'
@@ -182,7 +182,7 @@ async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   return (own.user + own.system) / 1000 + familyCpuMs(service.postmaster) - postgresBefore
 }
 
-/** Requests one VM after another. Returns the response times in ascending order. */
+/** Sends the request for one VM after another. Returns the response times in ascending order. */
 async function timesOf(token: string, pathOf: (id: string) => string, ids: string[]): Promise<number[]> {
   const times: number[] = []
   for (let count = 0; count < requests; count++) {

@@ -9,7 +9,7 @@ import { thisHost } from './engines/incus/operate/host-findings.ts'
 const usage = `Usage: slipway-server doctor [--config FILE] [--data-dir DIR]
        slipway-server doctor --engine incus [--config FILE] [--location NAME]
 
-Shows what is missing and how to fix it, and changes nothing. The exit code is 1 if something is missing.
+Shows each problem and how to fix it, and changes nothing. The exit code is 1 if there is a problem.
 
 The first form checks this installation: configuration, data directory, disk, descriptors, clock, database, secret key, TLS,
 engines, and the connections to webhooks, mail and identity providers. Run it as the user that runs the service.
@@ -48,8 +48,8 @@ function incusLocations({ locations }: Config, name: string | undefined) {
 }
 
 function show(title: string, findings: Finding[]): void {
-  const missingCount = findings.filter(({ verdict }) => verdict === 'missing').length
+  const problemCount = findings.filter(({ verdict }) => verdict === 'problem').length
   console.log(`${title}${findingLines(findings)}\n`)
-  console.log(missingCount === 0 ? 'Nothing is missing.' : `Missing: ${missingCount}.`)
-  if (missingCount > 0) process.exitCode = 1
+  console.log(problemCount === 0 ? 'No problems found.' : `Problems: ${problemCount}.`)
+  if (problemCount > 0) process.exitCode = 1
 }

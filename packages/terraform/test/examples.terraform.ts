@@ -44,7 +44,7 @@ describe.skipIf(missingTerraform)(`examples (${missingTerraform || 'real Terrafo
     expect(await workspace.apply()).toContain('cheapest = "a100.1x"')
   })
 
-  test('a data source finds a resource by its name, its labels and its id, and says when it finds none', async () => {
+  test('a data source finds a resource by its name, its labels and its id, and fails if it finds none', async () => {
     workspace.write(`
       resource "slipway_network" "it" {
         name   = "lab"

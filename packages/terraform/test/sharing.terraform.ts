@@ -92,7 +92,7 @@ describe.skipIf(missingTerraform)(
       expect((await service.ok('snapshotList')).items).toHaveLength(1)
     })
 
-    test('a name that is taken is reported at once, with how to import the resource', async () => {
+    test('a name that is taken is reported at once, with the command that imports the resource', async () => {
       workspace.write(disk)
       await workspace.apply()
       let requests = 0

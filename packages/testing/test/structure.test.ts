@@ -173,7 +173,7 @@ test('no folder has more than 25 files, and no folder is next to a file of the s
   for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)
   expect([...count].filter(([, number]) => number > 25)).toEqual([])
   expect(files.filter((file) => count.has(file.replace(/\.tsx?$/, '')))).toEqual([])
-  // Every table belongs to a family.
+  // All files of the store are in folders, one for each family of tables.
   expect(count.get(`${server}store`)).toBeUndefined()
 })
 

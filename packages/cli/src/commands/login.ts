@@ -73,7 +73,7 @@ async function identityLines({ api_url, ...context }: Context): Promise<string[]
   if (operator_key) {
     const operator = callerText(await callerOf(operator_key), operator_key)
     const line = `${operator} (${roleText('operator')}).`
-    lines.push(token ? `It also stores the ${line}` : line)
+    lines.push(token ? `The context also stores the ${line}` : line)
   }
   return lines
 }

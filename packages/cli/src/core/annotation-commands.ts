@@ -15,7 +15,7 @@ interface Change {
 }
 
 /** Reads and changes resources of one kind. A change may return an operation, which has often already ended. */
-interface AnnotatedKind<T extends object> extends ChangeableKind<T, Change> {
+interface KindWithLabels<T extends object> extends ChangeableKind<T, Change> {
   get(cli: Cli, id: string): Promise<{ labels: Labels }>
 }
 
@@ -30,12 +30,15 @@ async function apply<T extends object, C>(cli: Cli, kind: ChangeableKind<T, C>, 
     await follow(cli, 'Changing', response.operation, {})
 }
 
-export function labelCommand<T extends object>(kind: AnnotatedKind<T>): AnyCommand {
+export function labelCommand<T extends object>(kind: KindWithLabels<T>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; labels: string[]; remove?: string[] }>({
     name: 'label',
     summary: `set or remove labels of ${withArticle(title)}; other labels do not change`,
-    arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
+    arguments: [
+      refArgument(kind.resource),
+      { syntax: '[labels...]', description: 'labels to set, as KEY=VALUE, separated by spaces' },
+    ],
     options: [{ flags: '--remove <keys>', description: 'keys to remove, separated by commas', isList: true }],
     examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
     async run(cli, { ref, labels, remove = [] }) {
@@ -65,7 +68,7 @@ export function renameCommand<T extends object>(kind: ChangeableKind<T, { name: 
 }
 
 /** Returns the commands `protect` and `unprotect`. */
-export function protectCommands<T extends object>(kind: AnnotatedKind<T>): AnyCommand[] {
+export function protectCommands<T extends object>(kind: KindWithLabels<T>): AnyCommand[] {
   const { noun, title, example } = kind.resource
   const make = (name: string, deletion_protection: boolean, summary: string) =>
     command<{ ref: string }>({

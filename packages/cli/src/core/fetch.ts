@@ -8,7 +8,7 @@ export const usesProxy = () =>
   )
 
 /**
- * The part of `fetch` that the SDK uses, over Node's own HTTP client: the built-in `fetch` takes 60 ms to
+ * The part of `fetch` that the SDK uses, built on Node's HTTP client: the built-in `fetch` takes 60 ms to
  * load and 150 ms more before the process can end, which is longer than most commands take.
  */
 export const lightFetch = (async (url: string, init: RequestInit = {}) => {

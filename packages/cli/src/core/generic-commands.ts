@@ -75,20 +75,30 @@ export function deleteCommand<T extends object, Input extends object = object>(
   } = {},
 ): AnyCommand {
   const { removesFrom } = more
+  const { example, otherExample } = resource
+  const argument = refArgument(resource)
   return command<{ refs: string[]; yes?: boolean } & WaitFlags & Input>({
     name: 'delete',
     summary: removesFrom
       ? `remove ${pluralOf(resource.title)} from ${removesFrom}`
       : `delete ${pluralOf(resource.title)}`,
-    arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
+    arguments: [
+      {
+        ...argument,
+        syntax: `<${resource.noun}...>`,
+        key: 'refs',
+        description: `${argument.description}; several can be given, separated by spaces`,
+      },
+    ],
     options: [
       { flags: '-y, --yes', description: 'skip the confirmation' },
       ...(more.options ?? []),
       ...(more.isOperation ? waitOptions : []),
     ],
     examples: [
-      line(resource, more.group ?? '', `delete ${resource.example}`),
-      line(resource, more.group ?? '', `delete ${resource.example} --yes`),
+      line(resource, more.group ?? '', `delete ${example}`),
+      line(resource, more.group ?? '', `delete ${example} --yes`),
+      ...(otherExample ? [line(resource, more.group ?? '', `delete ${example} ${otherExample}`)] : []),
     ],
     async run(cli, input) {
       const { refs, yes } = input

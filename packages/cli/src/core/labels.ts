@@ -11,7 +11,7 @@ export const labelOption: OptionSpec = {
 
 export const selectorOption: OptionSpec = {
   flags: '-l, --selector <selector>',
-  description: 'only resources whose labels match, for example team=ml,stage!=test,gpu-job,!old',
+  description: "only resources whose labels match, for example 'team=ml,stage!=test,gpu-job,!old'",
 }
 
 /** Parses `team=ml`. A label without `=` has an empty value. */

@@ -41,6 +41,10 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   noun: ResourceNoun
   /** The name that examples use. */
   example: string
+  /** A second name, for examples with several resources. */
+  otherExample?: string
+  /** The name of an argument that identifies the resource, if it is not the noun. */
+  argumentName?: string
   /** How an argument identifies the resource, if not by `name or id of the …`. */
   reference?: string
   list: Resolvable<T>['list']
@@ -62,7 +66,7 @@ export const ageColumn = {
 /** Returns the argument that identifies a resource. */
 export function refArgument<T extends object>(resource: Resource<T>): ArgumentSpec {
   return {
-    syntax: `<${resource.noun}>`,
+    syntax: `<${resource.argumentName ?? resource.noun}>`,
     key: 'ref',
     description: resource.reference ?? `name or id of the ${resource.title}`,
     complete: resource.noun,

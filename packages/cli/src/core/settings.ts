@@ -27,7 +27,7 @@ export interface Settings {
 
 /** Uses flags first, then environment variables, then the chosen context, then the file of a local server. */
 export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string): Settings {
-  const { name, context } = chosenContext(flags, env, folder)
+  const { name, context } = chooseContext(flags, env, folder)
   const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
   if (!apiUrl) {
     throw new UsageError('Not logged in.', [
@@ -56,7 +56,7 @@ function projectOf(context: Context | undefined, flags: GlobalFlags, env: NodeJS
   return context?.project ?? ''
 }
 
-function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string) {
+function chooseContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string) {
   const file = readContexts(env)
   const wanted = flags.context ?? env.SLIPWAY_CONTEXT
   const name = wanted ?? file.current

@@ -16,7 +16,7 @@ interface ActionOptions<Input, Result> {
   showsErrors?: boolean
   /** Returns the title of the failure toast, such as "Could not stop train-7". The toast offers a retry. */
   failed?: (input: Input) => string
-  /** Returns a call that undoes the change; undefined if it cannot be undone. The toast offers it. */
+  /** Returns a function that undoes the change; undefined if it cannot be undone. The toast offers it. */
   undo?: (input: Input, result: Result) => (() => Promise<unknown>) | undefined
 }
 
@@ -110,7 +110,7 @@ export function useOperation<Input>(
   })
 }
 
-const lostCodes = ['connection_failed', 'timed_out', 'unavailable', 'rate_limited', 'unexpected_answer']
+const transientCodes = ['connection_failed', 'timed_out', 'unavailable', 'rate_limited', 'unexpected_answer']
 const waitPauseMs = 2_000
 
 /** Waits until an operation ends, and throws if it failed. A lost connection is not a failure. */
@@ -120,7 +120,7 @@ export async function waitForEnd(projectId: string, operation: Operation): Promi
       await client.wait({ project_id: projectId }, operation)
       return
     } catch (error) {
-      if (!isApiError(error) || error.operation || !lostCodes.includes(error.code)) throw error
+      if (!isApiError(error) || error.operation || !transientCodes.includes(error.code)) throw error
       await new Promise((resolve) => setTimeout(resolve, waitPauseMs))
     }
   }

@@ -128,7 +128,7 @@ function onConnectionProblem(listener: () => void): () => void {
 
 const refetchProject = () => void refetchRoutes((route) => !String(route).startsWith('admin'))
 
-/** Collects the events of a short time, so that each affected route is refetched only once. */
+/** Collects events for a short time, so that each affected route is refetched only once. */
 function newBatch(projectId: string) {
   const pauseMs = 150
   let events: Event[] = []

@@ -21,7 +21,7 @@ function ConnectionBanner() {
   return (
     <p role="alert" className="border-b border-line bg-amber-soft px-4 py-2 text-amber-text">
       {isOffline
-        ? 'You are offline. Showing last known data. Changes that you make now will not be saved.'
+        ? 'You are offline. Showing the last known data. Changes that you make now will not be saved.'
         : 'Slipway is not responding. The page that you chose will open when the connection is restored.'}
     </p>
   )

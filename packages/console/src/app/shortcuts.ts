@@ -6,7 +6,7 @@ const chordMs = 1200
 
 export function useShortcuts(projectId: string, on: { search: () => void; help: () => void }): void {
   const navigate = useNavigate()
-  // A second key completes a chord until this time. Events have their own time, so slow renders do not break a chord.
+  // Until this time, a second key completes a chord. Events contain their time, so slow renders do not break a chord.
   const chordUntil = useRef(0)
   // A layout effect, so that shortcuts work as soon as the page is visible.
   useLayoutEffect(() => {

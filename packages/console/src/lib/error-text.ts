@@ -22,7 +22,7 @@ const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, strin
   change: {
     unavailable: 'Try again in a moment.',
     connection_failed: 'The request may not have arrived. Check your connection, then try again.',
-    timed_out: 'The request may still take effect. Check whether it did before you try again.',
+    timed_out: 'The request may still take effect. Before you try again, check whether it did.',
   },
 }
 

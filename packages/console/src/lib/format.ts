@@ -31,7 +31,7 @@ export const timeZone: string =
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
-/** Shows only the largest unit, but hours below 10 with their minutes. */
+/** Shows only the largest unit. From 1 to 10 hours, also shows the minutes. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -81,7 +81,7 @@ export function quantity(value: number, unit: string): string {
 export const sizeText = (size: string): string =>
   size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))} ${unit}`)
 
-/** Formats bytes in GiB, the unit in which storage is billed; a dash while the copy is being created. */
+/** Formats bytes in GiB, the unit in which storage is billed; a dash if the size is not known. */
 export const storedText = (bytes: number): string =>
   bytes === 0 ? '–' : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 

@@ -31,7 +31,7 @@ describe.skipIf(isBrowserMissing)('the activity of a project in the console', ()
     await row.getByRole('listitem').first().waitFor({ state: 'detached' })
   })
 
-  test('search, state, type and dates limit the list, and old links lead to it with their filters', async () => {
+  test('search, state, type and dates limit the list, and links to the former pages keep their filters', async () => {
     const { project_id } = service
     const { id: vm_id } = await createVm(service, 'former', 'a40.1x')
     const { operation } = await service.asOwner.vmDelete({ project_id, vm_id })

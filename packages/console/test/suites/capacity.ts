@@ -99,7 +99,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     expect(await service.asOwner.collect('vmList', { project_id })).toEqual([])
   })
 
-  test('a group that does not fit offers the number of VMs that fits', async () => {
+  test('for a group that does not fit, the form offers the number of VMs that fit', async () => {
     await open('/vms/new?type=a100.8x&location=eu-north1-a&count=2')
     await summary().getByText('Only 1 × a100.8x available in eu-north1-a.').waitFor()
     await summary().getByRole('button', { name: 'Use us-east1-a' }).waitFor()
@@ -247,7 +247,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     await ended.getByRole('row', { name: /^patient cancelled/ }).waitFor()
   })
 
-  test('an operator sells a reservation, which its organization sees and its VMs use', async () => {
+  test('an operator sells a reservation to an organization, which sees it and whose VMs use it', async () => {
     await visit(page, '/fleet/reservations')
     await main().getByRole('button', { name: 'Sell reservation' }).first().click()
     await dialog().getByRole('combobox', { name: 'Project' }).fill('capacity')

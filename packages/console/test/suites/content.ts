@@ -1,4 +1,3 @@
-import type { Vm } from '@slipway/sdk'
 import { describe, expect, test } from 'vitest'
 import {
   createVm,
@@ -116,75 +115,6 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await open(project_id, '/activity?state=failed')
     await main().getByText('No events match the filters.').waitFor()
   })
-
-  test('hundreds of rows have no gaps or overlaps after the width of the window changes', async () => {
-    const { service, page } = scene
-    const project_id = takeProject(service)
-    const vm = await createVm(service, 'model', 'a40.1x', project_id)
-    const items: Vm[] = Array.from({ length: 301 }, (_, index) => ({
-      ...vm,
-      id: vm.id.slice(0, -4) + String(1000 + index),
-      name: `vm-${index}`,
-      ...(index % 3 === 0 && { network_interfaces: [] }),
-    }))
-    await page.route(/\/vms\?limit=500/, (route) => route.fulfill({ json: { items, next_page_token: '' } }))
-    await open(project_id, '/vms')
-    for (const width of [1280, 390, 1280]) {
-      await page.setViewportSize({ width, height: 860 })
-      await main().getByRole('row', { name: /vm-0/ }).waitFor()
-      await expect.poll(() => gapsBetweenRows()).toEqual([])
-    }
-    const table = main().getByRole('table')
-    const edges = () => table.getAttribute('data-cut')
-    await expect.poll(edges).toBe('')
-    // Less important columns move below the name if there is no room.
-    await page.setViewportSize({ width: 768, height: 860 })
-    const titles = () => table.getByRole('columnheader').allTextContents()
-    await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'Actions'])
-    await table
-      .getByRole('row', {
-        name: /vm-1 a40\.1x running .* Location us-east1-a Address .* USD\/h 0\.90 Age \d+ /,
-      })
-      .waitFor()
-    await expect.poll(edges).toBe('')
-    await expect.poll(() => gapsBetweenRows()).toEqual([])
-    await service.asOwner.diskCreate(
-      { project_id },
-      { name: 'corpus', size: '10GiB', location: 'us-east1-a', labels: { team: 'vision' } },
-    )
-    await open(project_id, '/disks')
-    await expect.poll(titles).toEqual(['Name', 'State', 'Actions'])
-    await table
-      .getByRole('row', {
-        name: /corpus .* Type persistent-ssd Size 10 GiB .* Location us-east1-a.* Labels team/,
-      })
-      .waitFor()
-    await expect.poll(edges).toBe('')
-    // If columns are cut off at an edge, the table fades out there.
-    await table.evaluate((frame) => frame.style.setProperty('width', '300px'))
-    await expect.poll(edges).toBe('right')
-    await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
-    await expect.poll(edges).toBe('left')
-    await page.setViewportSize({ width: 1280, height: 860 })
-    // A field offers only a few of many names, and filters them by the input.
-    await open(project_id, '/network/firewall')
-    await page.getByRole('button', { name: 'Create rule' }).click()
-    const offered = dialog().locator('datalist').first().locator('option')
-    await expect.poll(() => offered.count()).toBe(50)
-    await dialog().getByLabel('Source: add').fill('vm-300')
-    await expect.poll(() => offered.count()).toBe(1)
-  })
-
-  /** Returns the gaps and overlaps between consecutive visible rows, in pixels. */
-  const gapsBetweenRows = () =>
-    scene.page.evaluate(() => {
-      const boxes = [...document.querySelectorAll('[role=rowgroup] > [role=row]')]
-        .map((row) => row.getBoundingClientRect())
-        .toSorted((a, b) => a.top - b.top)
-      return boxes
-        .map(({ top }, index) => (index === 0 ? 0 : Math.round(top - boxes[index - 1]!.bottom)))
-        .filter((gap) => Math.abs(gap) > 1)
-    })
 
   test('names of locations do not break at hyphens', async () => {
     const { service, page } = scene

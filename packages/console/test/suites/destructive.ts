@@ -31,7 +31,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     const sent: string[] = []
     page.on('request', (request) => request.method() === 'PATCH' && sent.push(request.url()))
     await page.context().setOffline(true)
-    const banner = page.getByText('You are offline. Showing last known data.')
+    const banner = page.getByText('You are offline. Showing the last known data.')
     await banner.waitFor()
     await page.getByRole('banner').getByText('Offline', { exact: true }).waitFor()
     await main().getByText('stays-up').first().waitFor()
@@ -161,7 +161,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     expect(await page.getByLabel('Role of grace@danger.example').inputValue()).toBe('member')
   })
 
-  test('suspending an organization explains the effect, and its members see that it is suspended', async () => {
+  test('a dialog explains what suspending an organization does, and members see that it is suspended', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await service.asOwner.vmCreate(

@@ -212,7 +212,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
 
-    test('a page reconnects and shows what it missed when its stream is silent but not closed', async () => {
+    test('a page whose stream is silent but not closed reconnects and shows what it missed', async () => {
       await openDisks()
       proxy.silence()
       // The service sends a comment every 15 s. A late comment is not an error yet.

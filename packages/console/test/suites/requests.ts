@@ -23,7 +23,7 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
   const main = () => page.getByRole('main')
   const dialog = () => modalOf(page)
 
-  test('a higher quota is requested, withdrawn, restored by undo and approved from the alert', async () => {
+  test('a request for a higher quota is sent, withdrawn, restored by undo and approved from the alert', async () => {
     const { organization_id, project_id } = service
     const quotas = await service.asOwner.organizationQuotaList({ organization_id })
     const { max } = quotas.items.find(({ name }) => name === 'a100_gpus')!

@@ -39,7 +39,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row(name).waitFor()
   }
 
-  /** Expires the user's tokens and waits until the service refuses them; it caches callers for half a second. */
+  /** Expires the user's tokens and waits until the service refuses them: the service caches callers for 0.5 s. */
   async function expire(...tables: ('access_tokens' | 'refresh_tokens')[]) {
     const { email, password, url } = scene.service
     let accessToken = ''
@@ -148,7 +148,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await tab.context().close()
   })
 
-  test('unknown pages, projects of other users and the fleet keep the sidebar and say why', async () => {
+  test('unknown pages, projects of other users and the fleet show the reason and keep the sidebar', async () => {
     const { service } = scene
     await signIn(page, service)
     const main = page.getByRole('main')
@@ -194,7 +194,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await other.page.close()
   })
 
-  test('an expired session returns to the same page after signing in', async () => {
+  test('signing in after the session expired returns to the same page', async () => {
     await openDisks('before-expiry')
     await expire('access_tokens', 'refresh_tokens')
     // The new disk makes the page fetch data again.
@@ -222,7 +222,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row('an-hour-later').getByText('available').waitFor()
   })
 
-  test('a session that is ended elsewhere returns to the same page after signing in', async () => {
+  test('signing in after the session was ended elsewhere returns to the same page', async () => {
     await openDisks('before-the-end')
     await endElsewhere()
     await signInAgain()

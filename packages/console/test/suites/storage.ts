@@ -73,7 +73,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await page.getByText('--custom-image').first().waitFor()
   })
 
-  test('the list of disks finds a disk, shows the price of a larger size, and detaches it', async () => {
+  test('a disk is found in the list, shows the price of a larger size, and is detached', async () => {
     const { asOwner, project_id } = service
     const params = { project_id }
     const created = await asOwner.diskCreate(params, {

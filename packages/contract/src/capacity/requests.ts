@@ -81,7 +81,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'How reliable the estimates are: the share of the 200 requests that ended last that were granted by the `latest_at` of their first estimate. Null if no request with an estimate has ended yet.',
+      'How reliable the estimates are: among the 200 requests that ended last, the share that was granted by the `latest_at` of the first estimate. Null if no request with an estimate has ended yet.',
   }),
   computed_at: Timestamp,
 })

@@ -114,7 +114,7 @@ export const AccessKeyCreated = record('AccessKeyCreated', {
   ...AccessKey.properties,
   secret: Type.String({
     description:
-      'The key itself, `slp_<8 characters>_<43 characters>`; for a signing key, the secret key, 43 characters in base64url. Only this response shows it.',
+      'The key itself, `slp_<8 characters>_<43 characters>`; for a signing key, the secret key, 43 characters in base64url. It is shown only once, when the key is created.',
   }),
 })
 

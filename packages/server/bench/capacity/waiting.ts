@@ -8,7 +8,7 @@ import { deleteVms, runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
 
 const waiting = 10_000
-/** The number of releases before the measured ones. Each connection plans its statements once. */
+/** The number of releases that are not measured, because each connection first has to plan its statements. */
 const warmUps = 20
 const rounds = 5
 

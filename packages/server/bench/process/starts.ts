@@ -5,7 +5,7 @@ import type { RunningService } from '../running-service.ts'
 
 /**
  * Measures the time from the start of the server process, or of `npm start`, until the server is ready. This
- * includes the start of PostgreSQL. The database is the one of the earlier measurements.
+ * includes the start of PostgreSQL, with the database that the earlier measurements left.
  */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
   const start = async (command?: string[]) => {

@@ -44,7 +44,7 @@ export async function inviteMemberAgain(
   inviter: Inviter,
   id: string,
 ): Promise<{ member: MemberRow; code: string }> {
-  const { email, role, is_invited } = await lockedMember(tx, by, id)
+  const { email, role, is_invited } = await lockAndReadMember(tx, by, id)
   if (!is_invited) throw new Failure('conflict', 'This member has already accepted the invitation.')
   return inviteMember(tx, by, inviter, { email, role })
 }
@@ -60,7 +60,7 @@ export async function changeMember(
   role: Role,
   isRevokingKeys: boolean,
 ): Promise<{ member: MemberRow; keys: AccessKeyRow[] }> {
-  const before = await lockedMember(tx, by, userId)
+  const before = await lockAndReadMember(tx, by, userId)
   const isDemotion = !before.is_invited && roles.indexOf(role) < roles.indexOf(before.role)
   if (before.is_invited) await setInvitationRole(tx, by.organizationId, userId, role)
   else {
@@ -81,7 +81,7 @@ export async function removeMember(
   isRevokingKeys: boolean,
 ): Promise<AccessKeyRow[]> {
   const { organizationId } = by
-  const member = await lockedMember(tx, by, userId)
+  const member = await lockAndReadMember(tx, by, userId)
   if (member.is_invited) await deleteInvitation(tx, organizationId, userId)
   else {
     await deleteMember(tx, organizationId, userId)
@@ -92,7 +92,7 @@ export async function removeMember(
   return keys
 }
 
-async function lockedMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<MemberRow> {
+async function lockAndReadMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<MemberRow> {
   await lockOrganization(tx, by.organizationId)
   return requireFound('member', await findMember(tx, by.organizationId, userId))
 }

@@ -43,7 +43,7 @@ export interface ProviderTokens {
   issuer: string
   subject: string
   accessToken: string
-  /** When the access token expires, in milliseconds since 1970; the time of issue if the provider did not specify it. */
+  /** When the access token expires, in milliseconds since 1970; the time of issue if the provider set no expiry. */
   accessUntil: number
   /** Empty if the provider gave none. */
   refreshToken: string
@@ -51,7 +51,7 @@ export interface ProviderTokens {
 
 /**
  * Reads the provider's metadata and keys at each sign-in, so that rotated keys work immediately. The
- * signature is verified although the token comes from the provider over TLS.
+ * signature of the ID token is verified, although the token comes from the provider over TLS.
  */
 function discover(provider: OidcConfig): Promise<Configuration> {
   const issuer = new URL(provider.issuer)

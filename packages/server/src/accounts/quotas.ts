@@ -12,7 +12,7 @@ import { emit, type Requester } from '../store/events/events.ts'
 import { findProjectScope } from '../store/identity/access.ts'
 import { findOrganization } from '../store/identity/organizations.ts'
 
-/** Changes quotas of a project; null removes one. The quotas of the organization apply as well. */
+/** Changes quotas of a project. A `max` of null removes the quota. The quotas of the organization apply as well. */
 export async function changeQuotas(
   tx: Tx,
   by: Requester,

@@ -138,7 +138,7 @@ async function readCustomer(stripe: Stripe, id: string) {
   return { method, isDelinquent: customer.delinquent === true }
 }
 
-/** Marks Slipway's invoice as paid for the month that the provider's paid invoice covers. */
+/** Marks Slipway's unpaid invoices as paid, up to the month that the provider's paid invoice covers. */
 export async function recordPaidInvoice(
   services: Services,
   customerId: string,

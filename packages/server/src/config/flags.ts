@@ -33,7 +33,7 @@ export const help = `Usage: slipway-server [flags]
   --version         show the version
 
 SLIPWAY_LOG_LEVEL sets the log level. SLIPWAY_WORKER_PORT is a worker's loopback port for health checks. DATABASE_URL is the URL of an external PostgreSQL database.
-SLIPWAY_SECRET_KEY_FILE contains the key that encrypts secrets at rest (default: secret.key in the data directory).
+SLIPWAY_SECRET_KEY_FILE is the file with the key that encrypts secrets at rest (default: secret.key in the data directory).
 Flags override the environment, the environment overrides the file, and the file overrides defaults.
 `
 

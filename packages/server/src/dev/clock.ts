@@ -17,8 +17,8 @@ import type { WebhookDelivery } from '../webhooks/delivery.ts'
 const maxWorkMs = 30_000
 const pollMs = 10
 /**
- * Work that must be done before the clock is moved further. Hosts and GPUs wait for reports, which have their
- * own schedule.
+ * Kinds of work that must be done before the clock is moved further. The kinds `hosts` and `gpus` are not
+ * included, because they wait for reports, which have their own schedule.
  */
 const awaitedKinds: WorkKind[] = [
   'operations',

@@ -153,7 +153,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         const stock = { location: body.location, family: type.family }
         const fitting = await limitCapacity(tx, stock, type.gpuCount, body.free)
         if (fitting < body.free)
-          throw invalidField('free', `is too large: only ${fitting} VMs of this type fit now`)
+          throw invalidField('free', `must be at most ${fitting}, the number of such VMs that fit now`)
         await offerGpus(tx, await listHostIds(tx, stock))
       })
       return body
@@ -186,7 +186,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         throw invalidField('xid', 'must be at least 1 if the guest reports it: a lost GPU reports nothing')
       const error = { xid, gpuIndex, source, at: at === undefined ? null : new Date(at) }
       if (!(await simulatorAt(vm.location).reportXid(vm.id, error)))
-        throw invalidField('gpu_index', `is out of range: ${vm.name} has ${vm.gpu_count} GPUs`)
+        throw invalidField('gpu_index', `must be less than ${vm.gpu_count}, the number of GPUs of ${vm.name}`)
       if (source === 'host') await workers.reconciler.reports()
       await workers.reconciler.samples()
       return {}

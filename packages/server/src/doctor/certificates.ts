@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 import type { Config } from '../config/index.ts'
-import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { type Finding, ok, problem, warning } from '../engines/incus/operate/finding.ts'
 
 const dayMs = 86_400_000
 const soonDays = 14
@@ -17,7 +17,7 @@ export async function certificateFindings(server: Config['server']): Promise<Fin
   if (tlsCertFile !== '') return [certificateFinding(tlsCertFile, tlsKeyFile, publicUrl)]
   if (!isLoopback && trustedProxies.length === 0)
     return [
-      missing(
+      problem(
         step,
         `the service listens on ${host} without TLS: passwords and keys can be read on the network`,
         'set tls_cert_file and tls_key_file, or put a proxy in front (docs/operate/internet.md)',
@@ -39,13 +39,13 @@ function certificateFinding(certFile: string, keyFile: string, publicUrl: string
   try {
     const certificate = new X509Certificate(readFileSync(certFile))
     if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile))))
-      return missing(step, `${keyFile} is not the key of ${certFile}`, 'use the two files of one certificate')
+      return problem(step, `${keyFile} is not the key of ${certFile}`, 'use the two files of one certificate')
     return (
       problemOf(certificate, certFile, publicUrl, advice) ??
       ok(step, `${certFile}, valid until ${certificate.validTo}`)
     )
   } catch (error) {
-    return missing(step, (error as Error).message, 'check tls_cert_file and tls_key_file')
+    return problem(step, (error as Error).message, 'check tls_cert_file and tls_key_file')
   }
 }
 
@@ -58,8 +58,8 @@ async function publicFinding(publicUrl: string): Promise<Finding> {
   try {
     const { certificate, distrust } = await servedCertificate(new URL(publicUrl))
     const advice = 'renew the certificate of the proxy'
-    const problem = problemOf(certificate, `the certificate of ${publicUrl}`, publicUrl, advice)
-    if (problem) return problem
+    const found = problemOf(certificate, `the certificate of ${publicUrl}`, publicUrl, advice)
+    if (found) return found
     if (distrust !== '')
       return warning(
         step,
@@ -106,10 +106,10 @@ function problemOf(
   advice: string,
 ): Finding | undefined {
   const leftDays = Math.floor((Date.parse(certificate.validTo) - Date.now()) / dayMs)
-  if (leftDays < 0) return missing(step, `${what} expired on ${certificate.validTo}`, advice)
+  if (leftDays < 0) return problem(step, `${what} expired on ${certificate.validTo}`, advice)
   const hostname = publicUrl === '' ? '' : new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')
   const isCovered = isIP(hostname) ? certificate.checkIP(hostname) : certificate.checkHost(hostname)
   if (hostname !== '' && !isCovered)
-    return missing(step, `${what} is not for ${hostname}`, 'use a certificate for the name in public_url')
-  return leftDays < soonDays ? warning(step, `${what} expires in ${leftDays} days`, advice) : undefined
+    return problem(step, `${what} is not for ${hostname}`, 'use a certificate for the name in public_url')
+  return leftDays < soonDays ? warning(step, `${what} expires on ${certificate.validTo}`, advice) : undefined
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/index.ts'
-import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { type Finding, ok, problem, warning } from '../engines/incus/operate/finding.ts'
 import { openEmbedded } from '../postgres/embedded/index.ts'
 import { type DatabaseFacts, examineDatabase } from '../postgres/examine.ts'
 import { migrations } from '../postgres/migrate.ts'
@@ -29,7 +29,7 @@ export async function databaseFindings(config: Config): Promise<DatabaseResult> 
   } catch (error) {
     const advice =
       'see postgres.log; the file postgres-home in the data directory contains the path of its folder'
-    return { findings: [missing('database', (error as Error).message, advice)], facts: undefined }
+    return { findings: [problem('database', (error as Error).message, advice)], facts: undefined }
   }
 }
 
@@ -50,11 +50,11 @@ async function externalFindings(config: Config): Promise<DatabaseResult> {
         findings.push(...primaryFindings(facts, config, step, hostname))
       }
     } catch (error) {
-      findings.push(missing(step, `cannot be used: ${(error as Error).message}`, `check ${source}`))
+      findings.push(problem(step, `cannot be used: ${(error as Error).message}`, `check ${source}`))
     }
   }
   if (!primary)
-    findings.push(missing('database', 'no server is writable', 'start the primary, or promote a standby'))
+    findings.push(problem('database', 'no server is writable', 'start the primary, or promote a standby'))
   return { findings, facts: primary }
 }
 
@@ -66,20 +66,20 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
     ...['fsync', 'full_page_writes', 'autovacuum'].map(
       (name) =>
         settings[name] !== 'on' &&
-        missing(
+        problem(
           step,
           `${name} is ${settings[name]}: data can be lost or grow without limit`,
           `set ${name} = on`,
         ),
     ),
     settings.synchronous_commit === 'off' &&
-      missing(
+      problem(
         step,
         'synchronous_commit is off: a crash can lose changes that were already confirmed to clients',
         'set synchronous_commit = on',
       ),
     settings.server_encoding !== 'UTF8' &&
-      missing(step, `the encoding is ${settings.server_encoding}`, 'create the database with ENCODING UTF8'),
+      problem(step, `the encoding is ${settings.server_encoding}`, 'create the database with ENCODING UTF8'),
     settings.data_checksums !== 'on' &&
       warning(step, 'data checksums are off: damaged pages are not noticed', 'pg_checksums --enable'),
     facts.isSuperuser &&
@@ -90,10 +90,10 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
       ),
     !facts.isEncrypted &&
       !isLocal(hostname) &&
-      missing(step, 'the connection is not encrypted', 'add ?sslmode=verify-full to the URL'),
+      problem(step, 'the connection is not encrypted', 'add ?sslmode=verify-full to the URL'),
     connectionFinding(facts, config, step),
     facts.hasArchiveFailed
-      ? missing(
+      ? problem(
           step,
           'the last attempt to archive the write-ahead log failed',
           'check archive_command and the log of PostgreSQL',

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Config } from '../config/index.ts'
 import { addressGuard } from '../domain/public-address.ts'
-import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { type Finding, ok, problem, warning } from '../engines/incus/operate/finding.ts'
 import type { DatabaseFacts } from '../postgres/examine.ts'
 
 const connectMs = 5_000
@@ -29,7 +29,7 @@ async function webhookFinding({ webhooks }: Config, urls: string[]): Promise<Fin
   const failed = errors.filter((error) => error !== '')
   if (failed.length < urls.length)
     return ok(step, `${urls.length - failed.length} of ${urls.length} webhooks accept connections`)
-  return missing(
+  return problem(
     step,
     `none of ${urls.length} webhooks accepts a connection: ${failed[0]}`,
     'allow connections to the internet on ports 80 and 443 from this machine, and check its DNS servers',
@@ -66,7 +66,7 @@ async function mailFinding(smtpUrl: string): Promise<Finding> {
     await transport.verify()
     return ok('mail', 'the mail server accepts the login')
   } catch (error) {
-    return missing(
+    return problem(
       'mail',
       `the mail server cannot be used: ${(error as Error).message}`,
       'check [mail] smtp_url_env',
@@ -85,7 +85,7 @@ async function issuerFinding(name: string, issuer: string): Promise<Finding> {
     return warning(step, `${url} returns status ${response.status}`, 'check [[oidc]] issuer')
   } catch (error) {
     const { message } = ((error as Error).cause ?? error) as Error
-    return missing(
+    return problem(
       step,
       `${url} cannot be reached: ${message}`,
       'check [[oidc]] issuer and the egress of this machine',

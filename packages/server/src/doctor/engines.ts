@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import type { Config, LocationConfig } from '../config/index.ts'
 import { examine } from '../engines/incus/operate/doctor.ts'
-import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { type Finding, ok, problem, warning } from '../engines/incus/operate/finding.ts'
 import { thisHost } from '../engines/incus/operate/host-findings.ts'
 import { hostArchitecture } from '../engines/qemu/architecture.ts'
 import { requireQemu } from '../engines/qemu/process/accelerator.ts'
@@ -15,8 +15,8 @@ export async function engineFindings(config: Config, facts: DatabaseFacts | unde
   for (const location of config.locations) {
     const results = await locationFindings(location)
     findings.push(...results.map((each) => ({ ...each, step: `${location.name}: ${each.step}` })))
-    const problem = problemOf.get(location.name)
-    if (problem) findings.push(missing(`${location.name}: last inspection`, problem))
+    const text = problemOf.get(location.name)
+    if (text) findings.push(problem(`${location.name}: last inspection`, text))
   }
   return findings
 }
@@ -26,7 +26,7 @@ async function locationFindings(location: LocationConfig): Promise<Finding[]> {
     case 'simulated':
       return [ok('engine', 'simulated: no real VMs')]
     case 'incus':
-      return examine(location, thisHost).catch((error: Error) => [missing('engine', error.message)])
+      return examine(location, thisHost).catch((error: Error) => [problem('engine', error.message)])
     case 'qemu':
       return [await qemuFinding(), kvmFinding()]
   }
@@ -37,7 +37,7 @@ async function qemuFinding(): Promise<Finding> {
   try {
     return ok('engine', `QEMU ${await requireQemu(arch, arch.qemuProgram)}`)
   } catch (error) {
-    return missing('engine', (error as Error).message)
+    return problem('engine', (error as Error).message)
   }
 }
 
@@ -52,6 +52,6 @@ function kvmFinding(): Finding {
     accessSync('/dev/kvm', constants.R_OK | constants.W_OK)
     return ok('KVM', '/dev/kvm is usable')
   } catch {
-    return missing('KVM', 'this user has no access to /dev/kvm', 'add the user to the group kvm')
+    return problem('KVM', 'this user has no access to /dev/kvm', 'add the user to the group kvm')
   }
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Config } from '../config/index.ts'
-import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { type Finding, ok, problem, warning } from '../engines/incus/operate/finding.ts'
 import type { DatabaseFacts } from '../postgres/examine.ts'
 
 const gib = 1024 ** 3
@@ -32,7 +32,7 @@ function dataDirFinding(dataDir: string): Finding {
       'run this command as the user of the service, for example: runuser -u slipway -- slipway-server doctor',
     )
   if ((stats.mode & 0o022) !== 0)
-    return missing(step, `other users can write to ${dataDir}`, `chmod go-w ${dataDir}`)
+    return problem(step, `other users can write to ${dataDir}`, `chmod go-w ${dataDir}`)
   return ok(step, dataDir)
 }
 
@@ -45,7 +45,7 @@ function diskFinding(dataDir: string): Finding {
   const text = `${(free / gib).toFixed(1)} GiB of ${(total / gib).toFixed(1)} GiB are free for ${dataDir}`
   const advice =
     'a full disk stops the embedded database and all changes: free space, or move the data directory'
-  if (free < minFreeBytes) return missing(step, text, advice)
+  if (free < minFreeBytes) return problem(step, text, advice)
   return free < total / 10 ? warning(step, text, advice) : ok(step, text)
 }
 
@@ -66,7 +66,7 @@ function clockFinding(facts: DatabaseFacts | undefined): Finding {
   const advice = 'install chrony or systemd-timesyncd on this machine and on the database server'
   const difference = facts ? Math.abs(Date.now() - facts.nowMs) : 0
   if (difference > maxClockDifferenceMs)
-    return missing(
+    return problem(
       step,
       `the clocks of this machine and of the database differ by ${Math.round(difference / 1000)} s`,
       advice,

@@ -9,7 +9,7 @@ export interface SecretKey {
 
 /** The keys of a deployment. There is more than one after a rotation. */
 export interface SecretKeys {
-  /** The key that encrypts. */
+  /** The key that encrypts new secrets. */
   readonly newest: SecretKey
   find(id: string): SecretKey | undefined
 }

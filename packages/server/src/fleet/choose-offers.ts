@@ -1,7 +1,7 @@
 import type { OfferQuery, VmType } from '@slipway/contract'
 
 /** The fields by which catalogue rows are filtered. */
-export interface Offered {
+export interface OfferFields {
   type: string
   location: string
   gpu_model: string
@@ -32,7 +32,7 @@ export function modelsNamed(wanted: string, models: readonly string[]): string[]
 const wordsOf = (text: string) => text.toLowerCase().match(/[a-z0-9]+/g) ?? []
 
 /** Returns the rows that match, the cheapest first and those without a price last. */
-export function chooseOffers<Row extends Offered>(
+export function chooseOffers<Row extends OfferFields>(
   rows: Row[],
   query: Omit<OfferQuery, 'gpu_model' | 'locations'> & {
     models: string[] | null

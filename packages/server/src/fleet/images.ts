@@ -50,11 +50,11 @@ export async function changeImageLocations(
 }
 
 export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<void> {
-  const users = await countImageUsers(tx, id)
-  if (users > 0)
+  const vmCount = await countImageUsers(tx, id)
+  if (vmCount > 0)
     throw new Failure(
       'conflict',
-      `${users} VMs use this image. Remove its locations to prevent new VMs from using it.`,
+      `The image cannot be deleted while VMs use it (VMs: ${vmCount}). Remove its locations to prevent new VMs from using it.`,
     )
   const image = await removeImage(tx, id)
   if (!image) throw notFound('image')

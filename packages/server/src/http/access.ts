@@ -86,8 +86,8 @@ export class Access {
     { headers, ip, params }: Pick<FastifyRequest, 'headers' | 'ip' | 'params'>,
   ): Promise<Grant> {
     const { project_id } = params as Record<string, string>
-    // In a transaction, the caller was authorized before. Start reading the project now, so that the project and
-    // the caller are read in one round trip.
+    // The caller was authorized before the transaction began. Start reading the project now, so that the project
+    // and the caller are read in one round trip.
     if (this.#isOfTransaction && project_id !== undefined && isUuid(project_id))
       void this.#projects.get(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
@@ -273,6 +273,6 @@ export function paymentRequired(project: ProjectScope): Failure {
     'payment_method_required',
     project.paymentState === 'never'
       ? `Set up a payment method first. An owner can get the link from GET ${path}.`
-      : `The payment method was removed or declined. An owner can replace it with the link from GET ${path}.`,
+      : `The payment method was removed or declined. An owner can set up a new one: GET ${path} returns the link.`,
   )
 }

@@ -41,8 +41,7 @@ const jsonType = 'application/json; charset=utf-8'
 type AnyHandler = Handler<RouteId>
 
 /**
- * Mounts every route of the table. Access, checks, idempotency and audit are handled here, once for all
- * routes.
+ * Mounts every route of the table. Access, checks, idempotency and audit are handled here for all of them.
  */
 export function mountRoutes(
   app: FastifyInstance,

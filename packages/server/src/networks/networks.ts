@@ -42,7 +42,7 @@ export async function changeNetwork(
 ): Promise<NetworkRow> {
   if (Object.keys(change).length === 0)
     throw new Failure('invalid_argument', 'The body is empty. Send at least one field to change.')
-  const network = await lockedNetwork(tx, by.projectId, id)
+  const network = await lockAndReadNetwork(tx, by.projectId, id)
   if (!network) throw notFound('network')
   const changed = { ...network, ...change }
   await writeUniqueBlock('network', changed, () => updateNetwork(tx, id, change))
@@ -52,7 +52,7 @@ export async function changeNetwork(
 }
 
 export async function deleteNetwork(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
-  const network = await lockedNetwork(tx, by.projectId, id)
+  const network = await lockAndReadNetwork(tx, by.projectId, id)
   if (!network) throw notFound('network')
   if (network.subnets.length > 0) throw new Failure('conflict', 'The network has subnets. Delete them first.')
   if ((await countNetworkRules(tx, network.id)) > 0)
@@ -62,7 +62,11 @@ export async function deleteNetwork(tx: Tx, by: ProjectRequester, id: string): P
   await emit(tx, { ...by, type: 'network.deleted', resourceType: 'network', resourceId: network.id, data })
 }
 
-export async function lockedNetwork(tx: Tx, projectId: string, id: string): Promise<NetworkRow | undefined> {
+export async function lockAndReadNetwork(
+  tx: Tx,
+  projectId: string,
+  id: string,
+): Promise<NetworkRow | undefined> {
   await lockNetwork(tx, projectId, id)
   return findNetwork(tx, projectId, id)
 }

@@ -14,7 +14,7 @@ import {
   type SubnetRow,
   setSubnetName,
 } from '../store/network/networks.ts'
-import { checkBlock, lockedNetwork, type NewBlock, writeUniqueBlock } from './networks.ts'
+import { checkBlock, lockAndReadNetwork, type NewBlock, writeUniqueBlock } from './networks.ts'
 
 export interface NewSubnet extends NewBlock {
   vpc_network_id: string
@@ -26,7 +26,7 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   const { projectId } = by
   const { name, cidr, location } = subnet
   await requireLocation(tx, location)
-  const network = await lockedNetwork(tx, projectId, subnet.vpc_network_id)
+  const network = await lockAndReadNetwork(tx, projectId, subnet.vpc_network_id)
   if (!network) throw invalidField('vpc_network_id', 'must be a network of this project')
   if (!cidrContains(network.cidr, cidr))
     throw invalidField('cidr', `must be inside the network's block ${network.cidr}`)

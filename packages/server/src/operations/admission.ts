@@ -23,7 +23,7 @@ export interface ProjectRequester extends Requester {
   projectId: string
 }
 
-interface Admitted {
+interface Admission {
   /** `location` is where the engine does the work; absent if the operation uses several locations. */
   resource: { id: string; name: string; location?: string; labels?: Labels }
   generation: number
@@ -46,9 +46,9 @@ export async function beginOperation(
   tx: Tx,
   requester: ProjectRequester,
   definition: Definition,
-  admitted: Admitted,
+  admission: Admission,
 ): Promise<BegunOperation> {
-  const { resource, startedAt, eventData } = admitted
+  const { resource, startedAt, eventData } = admission
   const [firstStep] = definition.steps
   const operation: AdmittedOperation = {
     id: uuid(),
@@ -62,16 +62,16 @@ export async function beginOperation(
     resourceType: definition.resourceType,
     resourceId: resource.id,
     location: resource.location ?? '',
-    generation: admitted.generation,
-    request: admitted.request ?? {},
-    scratch: admitted.scratch ?? {},
+    generation: admission.generation,
+    request: admission.request ?? {},
+    scratch: admission.scratch ?? {},
     // If the first step has no work, the admission completes it.
     admittedStep: firstStep && !firstStep.tx && !firstStep.call ? firstStep.name : null,
     event: {
-      type: admitted.eventType,
+      type: admission.eventType,
       data: { name: resource.name, ...(resource.labels && { labels: resource.labels }), ...eventData },
     },
-    prefetch: admitted.prefetch,
+    prefetch: admission.prefetch,
   }
   return startedAt ? writeOperationAtCommit(tx, { ...operation, startedAt }) : writeOperation(tx, operation)
 }

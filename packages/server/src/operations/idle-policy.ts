@@ -13,12 +13,12 @@ type GivenPolicy = NonNullable<VmCreate['idle_policy']>
 
 export const idlePolicyOf = (given: GivenPolicy): IdlePolicy => ({ ignore_ssh: false, ...given })
 
-/** Throws a 400 for an image without the reporter, because such a VM would never count as idle. */
+/** Throws a 400 for an image without the reporter, because a VM with this image would never count as idle. */
 export function requireReporter({ name, tags }: { name: string; tags: string[] }): void {
   if (!tags.includes('slipway-guest'))
     throw invalidField(
       'idle_policy',
-      `requires an image with the tag slipway-guest, whose guest reports its GPU load; ${name} does not have this tag`,
+      `requires an image with the tag slipway-guest, because only VMs with such an image report their GPU load; ${name} does not have this tag`,
     )
 }
 

@@ -16,7 +16,7 @@ export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<Ope
   return row
 }
 
-/** Ends a stuck operation as FAILED. `onAbandon` puts its resource into a state from which it can be used or deleted. */
+/** Ends a stuck operation as FAILED. `onAbandon` puts its resource into a state in which it can be used or deleted. */
 export async function abandonStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
   const known = await requireOperation(tx, id)
   const taken = (await takeStuckOperation(tx, id)) ?? notStuck(known)

@@ -6,7 +6,7 @@ import { BatchMember, type Transaction } from './transaction.ts'
 /** The result of one request of a batch. After `TryAgain`, the request is retried in its own transaction. */
 export type BatchResult<Result> = Result | Failure | TryAgain
 
-interface Waiting<Item, Result> {
+interface WaitingItem<Item, Result> {
   item: Item
   resolve: (result: Result) => void
   reject: (reason: unknown) => void
@@ -29,7 +29,7 @@ export interface BatchOptions<Item, Result> {
  */
 export class Batches<Item, Result> {
   readonly #options: BatchOptions<Item, Result>
-  #waiting: Waiting<Item, Result>[] = []
+  #waiting: WaitingItem<Item, Result>[] = []
   #isBusy = false
 
   constructor(options: BatchOptions<Item, Result>) {
@@ -51,7 +51,7 @@ export class Batches<Item, Result> {
     this.#isBusy = false
   }
 
-  async #handle(batch: Waiting<Item, Result>[], isAlone: boolean): Promise<void> {
+  async #handle(batch: WaitingItem<Item, Result>[], isAlone: boolean): Promise<void> {
     try {
       const results = await this.#options.handle(
         batch.map(({ item }) => item),

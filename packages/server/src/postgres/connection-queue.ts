@@ -33,7 +33,7 @@ export class ConnectionQueue {
     return count
   }
 
-  /** Takes a connection until `release`. Returns undefined if one is free; rejects if none is free in time. */
+  /** Takes a connection until `release` is called. Returns undefined if one is free; rejects if none is free in time. */
   take(owner: string): Promise<void> | undefined {
     if (this.#free > 0) {
       this.#free--

@@ -45,8 +45,8 @@ interface SilenceCounts {
  * Breaks connections on which a response is overdue. PostgreSQL ends statements itself before that, so either
  * PostgreSQL or the network has stopped without closing the connection. One timer checks all connections, so
  * that a single statement has no extra cost. The class counts checks instead of measuring time: if the
- * process was suspended, every response would look overdue by elapsed time, although it may be waiting to be
- * read.
+ * process was suspended, every response would look overdue by elapsed time, although the response may have
+ * arrived and not been read yet.
  */
 export class ResponseWatch {
   readonly #limitMs: number

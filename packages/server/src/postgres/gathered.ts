@@ -2,8 +2,8 @@ import type { Tx } from './database.ts'
 import { BatchMember, retryAlone } from './transaction.ts'
 
 /**
- * Returns a function that finds the state of a transaction or batch. Its gathered calls share this state
- * across turns of the event loop.
+ * Returns a function that finds the state of a transaction or batch. All gathered calls of this transaction or
+ * batch share the state, across turns of the event loop.
  */
 export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   const states = new WeakMap<Tx, State>()

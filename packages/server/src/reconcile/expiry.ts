@@ -34,5 +34,5 @@ export async function expireVms({ database, log }: Services): Promise<void> {
         const admit = on_expiry === 'delete' && !vm.is_protected ? admitVmDelete : admitVmStop
         await admit(tx, { ...system, projectId: project_id }, vm)
       })
-      .catch((error) => log.info({ err: error, vm: id }, 'VM not expired yet, will retry'))
+      .catch((error) => log.info({ err: error, vm: id }, 'expired VM not stopped or deleted yet, will retry'))
 }

@@ -127,7 +127,7 @@ export async function replaceUnhealthyVms({ database, log }: Services, location:
 
 /**
  * Resumes billing of VMs whose GPU is back, whose pause has lasted a day, or whose pause has lasted an hour and
- * that could be replaced now because other GPUs are available.
+ * that could be replaced now because other GPUs are available. `listPausedVms` checks the hour.
  */
 export async function resumePausedBilling({ database }: Services, location: string): Promise<void> {
   for (const { id } of await listPausedVms(database, location))

@@ -37,8 +37,8 @@ export async function applyIdlePolicies(
 }
 
 /**
- * Returns whether the window has passed since the VM became idle or, if no sample shows this, since the policy applies
- * to it.
+ * Returns whether the policy's window has passed since the VM became idle. If no sample has shown the VM as idle, the
+ * window begins when the policy began to apply to the VM.
  */
 const isWindowOver = ({ idle_since, watched_since, policy, now }: WatchedVm): boolean =>
   now.getTime() - (idle_since ?? watched_since).getTime() >= policy.window_seconds * 1000

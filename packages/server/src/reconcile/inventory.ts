@@ -30,7 +30,7 @@ const stallMs = 20_000
 const passMs = 300_000
 const hostsPerBatch = 500
 const maxProblemLength = 500
-/** Small enough that comparing the VMs of these hosts does not take a long time. */
+/** How many hosts are compared together: few enough that comparing their VMs does not take a long time. */
 const hostsPerComparison = 50
 /**
  * In a larger fleet, each inspection compares only this many hosts, so that its duration does not grow with

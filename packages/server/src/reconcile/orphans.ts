@@ -76,7 +76,7 @@ export class Orphans {
     this.#seenSince.set(unknown.id, now)
     log.warn(
       unknown,
-      `unknown object: the database has no row with this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
+      `unknown object: the database has no row with this id; the object ${restored ? 'is kept' : 'will be removed in an hour'}`,
     )
     return true
   }

@@ -6,7 +6,7 @@ import { takeGenerations } from '../store/fleet/restored.ts'
  * Adopts generations that are newer in an engine than in the database. Generations are written to the
  * database before an engine gets them. A newer one in the engine therefore means that the database is a restored
  * backup, or that another database uses this engine. With `[operations] restored`, the operator confirms that it
- * is a restored backup. Without it, the engine rejects the calls of this service as stale.
+ * is a restored backup. Without this setting, the engine rejects the calls of this service as stale.
  */
 export async function adoptGenerations(
   { database, log }: Services,

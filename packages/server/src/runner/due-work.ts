@@ -2,7 +2,7 @@ import type { Engines } from '../engines/engine.ts'
 import type { Database } from '../postgres/database.ts'
 import type { DueTask, DueTasks } from '../services.ts'
 import { type DueWork, findDueWork } from '../store/fleet/due.ts'
-import { jittered } from './backoff.ts'
+import { withJitter } from './backoff.ts'
 
 /** The pause between two reads of due work. */
 const busyMs = 1_000
@@ -63,7 +63,7 @@ export class DueWorkWatch implements DueTasks {
       if (this.#entries.size > 0) this.#onError(error)
     }
     this.#timer =
-      this.#entries.size > 0 ? setTimeout(() => this.#check(), jittered(pauseMs)).unref() : undefined
+      this.#entries.size > 0 ? setTimeout(() => this.#check(), withJitter(pauseMs)).unref() : undefined
   }
 
   #find(): Promise<DueWork> {

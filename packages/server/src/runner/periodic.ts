@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import { jittered } from './backoff.ts'
+import { withJitter } from './backoff.ts'
 
 /** The repeated tasks of one part of the process. */
 export class PeriodicTasks {
@@ -68,7 +68,7 @@ export class PeriodicTasks {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       await this.#try(action)
-      await delay(jittered(ms), undefined, { signal, ref: false }).catch(() => {})
+      await delay(withJitter(ms), undefined, { signal, ref: false }).catch(() => {})
     }
   }
 }

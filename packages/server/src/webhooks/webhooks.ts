@@ -68,14 +68,14 @@ export async function changeWebhook(
   // The URL is checked before the lock, because resolving the name may be slow, and deliveries wait for the
   // webhook's row.
   if (change.url !== undefined) await checkUrl(services, change.url)
-  const { id } = await lockedWebhook(tx, by, webhookId)
+  const { id } = await lockWebhookOf(tx, by, webhookId)
   const row = await updateWebhook(tx, id, change)
   await emitWebhook(tx, by, 'webhook.updated', row)
   return row
 }
 
 export async function deleteWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<void> {
-  const row = await lockedWebhook(tx, by, webhookId)
+  const row = await lockWebhookOf(tx, by, webhookId)
   await deleteWebhookRow(tx, row.id)
   await emitWebhook(tx, by, 'webhook.deleted', row)
 }
@@ -87,7 +87,7 @@ export async function rotateWebhookSecret(
   services: Services,
   webhookId: string,
 ): Promise<{ row: WebhookRow; secret: string }> {
-  const row = await lockedWebhook(tx, by, webhookId)
+  const row = await lockWebhookOf(tx, by, webhookId)
   const secret = newWebhookSecret()
   await replaceWebhookSecret(tx, row.id, sealSecret(services.secretKey, secret), secretOverlapS)
   await emitWebhook(tx, by, 'webhook.secret_rotated', row)
@@ -100,7 +100,7 @@ export async function testWebhook(
   by: ProjectRequester,
   webhookId: string,
 ): Promise<DeliveryWithResource> {
-  const row = await lockedWebhook(tx, by, webhookId)
+  const row = await lockWebhookOf(tx, by, webhookId)
   await limitDirectDeliveries(tx, row.id)
   const eventId = await emitWebhook(tx, by, 'webhook.test', row)
   return insertDirectDelivery(tx, row.id, eventId)
@@ -113,7 +113,7 @@ export async function replayDelivery(
   webhookId: string,
   deliveryId: string,
 ): Promise<DeliveryWithResource> {
-  const row = await lockedWebhook(tx, by, webhookId)
+  const row = await lockWebhookOf(tx, by, webhookId)
   const delivery = requireFound('delivery', await findDelivery(tx, row.id, deliveryId))
   await limitDirectDeliveries(tx, row.id)
   await emitWebhook(tx, by, 'webhook.replayed', row, { delivery_id: delivery.id })
@@ -132,7 +132,7 @@ async function limitDirectDeliveries(tx: Tx, webhookId: string): Promise<void> {
   )
 }
 
-const lockedWebhook = async (tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> =>
+const lockWebhookOf = async (tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> =>
   requireFound('webhook', await lockWebhook(tx, by.projectId, webhookId))
 
 /** Returns the event's id. */

@@ -37,7 +37,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** Checks the image of a VM as its start does. */
+/** Checks the image of a VM in the same way as the start of the VM does. */
 function osBase(source: object, name: string) {
   const records = new VmRecords(new StatePaths(dataDir, 'local-a'))
   const spec = { id: 'vm-1', image: { name, source }, osDiskGib: 1 } as VmSpec

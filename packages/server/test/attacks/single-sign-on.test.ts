@@ -168,7 +168,7 @@ test('roles from claims end when the identity is unlinked', async () => {
   expect(await isMember()).toBe(true)
   expect((await unlink(own)).status).toBe(200)
   expect(await isMember()).toBe(false)
-  await service.sql('UPDATE organizations SET name = $1 WHERE id = $2', ['Company of before', organizationId])
+  await service.sql('UPDATE organizations SET name = $1 WHERE id = $2', ['Previous company', organizationId])
 })
 
 test('tokens that are not for this sign-in are rejected: nonce, audience, issuer, age', async () => {
@@ -201,7 +201,7 @@ test('after the provider rotates its signing key, the new key is accepted immedi
   expect((await signIn()).caller.id).toBe(before.caller.id)
 })
 
-test('a code from another browser or a modified state is rejected', async () => {
+test('a sign-in that was started in another browser, or whose state was modified, is rejected', async () => {
   const started = await fetch(begin(), { redirect: 'manual' })
   const cookie = started.headers.getSetCookie()[0]!
   expect(cookie).toMatch(/; Path=\/v0.1\/auth\/oidc; HttpOnly; SameSite=Lax$/)
@@ -217,7 +217,7 @@ test('a code from another browser or a modified state is rejected', async () => 
   expect((await visit(provider, garbled)).path).toBe('/sign-in?sso=refused')
 })
 
-test('an owner who lost the claim cannot return with an invitation created before', async () => {
+test('an owner who lost the claim cannot return with an invitation that they created before', async () => {
   const organization_id = await addOrganization(service.database, 'Company')
   await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
   stand.account.groups = ['founders']

@@ -56,20 +56,20 @@ test('receivers that never respond, in many projects, do not block deliveries of
   await create(honest, quick)
   await addEvent(honest, 'first')
   await eventually(() => quick.received.length === 1)
-  const stick = async (projects: string[]) => {
+  const sendToSilent = async (projects: string[]) => {
     for (const project of projects) {
       for (let n = 0; n < 6; n++) await create(project, silent)
       await addEvent(project, 'stuck', 5)
     }
   }
   // An organization gets at most a quarter of all slots.
-  await stick(hostile.filter((_, n) => n % 2 === 0))
+  await sendToSilent(hostile.filter((_, n) => n % 2 === 0))
   await eventually(() => silent.received.length >= 16)
   await create(honest, unknown)
   await addEvent(honest, 'second', 3)
   await eventually(() => unknown.received.length === 3 && quick.received.length === 4)
   // Slow receivers together get at most half of all slots.
-  await stick(hostile.filter((_, n) => n % 2 === 1))
+  await sendToSilent(hostile.filter((_, n) => n % 2 === 1))
   await eventually(() => silent.received.length >= 32)
   await addEvent(honest, 'third')
   await eventually(() => quick.received.length === 5)

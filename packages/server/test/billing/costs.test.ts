@@ -98,7 +98,7 @@ test('costs appear as the open invoice, which has its id before it is issued', a
   expect(open.items[0]!.usd).toBe(76.12)
   await advanceTo('2026-12-01T00:05:00Z')
   const issued = await service.ok('organizationInvoices', { token: owner })
-  // The disk has continued to run: 23.9917 hours of the 12th and the days until the end of November are added.
+  // The disk still exists, so the invoice also has 23.9917 hours of the 12th and the rest of November.
   expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
     [expect.any(String), 'open'],
     [open.items[0]!.id, 'paid'],

@@ -95,7 +95,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
 )
-/** The shortest time, some hours, or weeks. */
+/** The shortest pause, a pause of up to a day, or one of up to 45 days. */
 const pauseMs = fc.oneof(
   fc.constant(1),
   fc.integer({ min: 1, max: 86_400_000 }),

@@ -91,7 +91,7 @@ test('the Stripe customer is created once, when it is first needed, and kept', a
   expect((await service.ok('organizationGet', { token: owner })).payment_customer_id).toBe('cus_1')
 })
 
-test('a new Stripe customer is sent to a set-up session first, with return links that contain no secret', async () => {
+test('the billing link of a new Stripe customer leads to a set-up session, whose return links contain no secret', async () => {
   const [first] = provider.sessions
   expect(first).toMatchObject({ kind: 'checkout', fields: { mode: 'setup', customer: 'cus_1' } })
   expect(JSON.stringify(provider.sessions)).not.toContain('slpb_')
@@ -100,14 +100,14 @@ test('a new Stripe customer is sent to a set-up session first, with return links
   expect((await fetch(back)).status).toBe(200)
 })
 
-test('a write key is sent to a set-up session while no method is active, and never to the portal', async () => {
+test('the billing link of a write key leads to a set-up session while no payment method is active, and never to the portal', async () => {
   const keyLink = async () => new URL((await service.ok('organizationBilling')).url).pathname
   const earlierCount = provider.sessions.length
   const path = await keyLink()
   const dashboard = await (await fetch(`${service.url}${path}/data`)).json()
   expect(dashboard).toMatchObject({ provider: 'stripe', test_cards: [] })
   expect(await urlOf(await post(`${path}/provider`))).toMatch(/^https:\/\/checkout\.stripe\.com\//)
-  // A declined method is still on record, so an owner would be sent to the portal.
+  // A declined method is still on record, so the billing link of an owner would lead to the portal.
   await service.sql(`UPDATE organizations SET payment_state = 'declined'`)
   await service.sql(
     `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
@@ -254,7 +254,7 @@ test('usage is sent to Stripe once a day, under a stable identifier', async () =
   expect(await states()).toEqual(['sent'])
 })
 
-test('usage is sent to Stripe again after an outage, and counted once if only the response was lost', async () => {
+test('usage is sent to Stripe again after an outage, and is counted only once if just the response was lost', async () => {
   provider.fault = 'away'
   await billAt('2026-11-12T00:05:00Z')
   expect(await states()).toEqual(['sent', 'pending'])
@@ -279,7 +279,7 @@ test('usage older than a day is compared with what Stripe has counted before it 
   // Usage that was never counted is sent, even late.
   provider.fault = 'away'
   await billAt('2026-11-15T00:05:00Z')
-  // Sets the state after an attempt with an unknown outcome.
+  // Simulates an earlier attempt whose outcome is unknown.
   await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
   provider.fault = 'none'
   await billAfter('23 hours 50 minutes')
@@ -287,7 +287,7 @@ test('usage older than a day is compared with what Stripe has counted before it 
   expect(new Set(await states())).toEqual(new Set(['sent']))
 })
 
-test('operators are notified when Stripe has counted other usage or no longer accepts it', async () => {
+test('operators are notified when Stripe has counted an amount other than the one sent, or no longer accepts the usage', async () => {
   provider.fault = 'lost-answer'
   await billAt('2026-11-16T00:05:00Z')
   provider.events.at(-1)!.payload.value = '7'

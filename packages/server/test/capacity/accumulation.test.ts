@@ -68,7 +68,7 @@ test('accumulated GPUs are released when the capacity request is cancelled, or a
   await fleet.newVm()
 }, 60_000)
 
-test('a worker whose connections break while it grants a capacity request leaves no GPU held and free, and continues', async () => {
+test('a worker whose connections break while it grants a capacity request never leaves a GPU both held and free, and continues', async () => {
   const { service } = fleet
   const requests: { id: string }[] = []
   for (let n = 0; n < 12; n++) {

@@ -113,7 +113,7 @@ test('a group that does not boot waits again at its old position, and is granted
   const vms = await fill(4)
   const { id } = await fleet.wait({ instance_group: groupBody(2) })
   const behind = await fleet.wait({ instance_group: groupBody(2) })
-  // One member fails, and there is no other host with room for it. The GPU of the other member is free when it is removed.
+  // One member fails, and no other host has room for it. The other member is then removed, which frees its GPU.
   await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
   await fleet.free(vms[0]!)
   await fleet.free(vms[1]!)
@@ -179,7 +179,7 @@ test('a capacity request for a group is refused for the same reasons as its crea
   })
 })
 
-test('deleting a template fails a waiting request for a group, but not for a VM', async () => {
+test('if a template is deleted, a waiting request for a group that uses it fails, but a request for a VM does not', async () => {
   const { service } = fleet
   const vms = await fill(4)
   const { name: _, ...members } = vmBody()

@@ -22,7 +22,7 @@ const tenantCount = 8
 const timeout = 600_000 + faultCount * 3_000
 const settleMs = 60_000
 
-test('the service keeps its promises through kills, hangs, network cuts and false replies', {
+test('the service keeps its promises through kills, hangs, network cuts and false results of engines', {
   timeout,
 }, async () => {
   console.log(`chaos: seed ${seed}, ${faultCount} faults`)

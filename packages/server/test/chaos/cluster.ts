@@ -97,7 +97,7 @@ export class Cluster {
     )
   }
 
-  /** Runs a statement, repeatedly if the database is unavailable. The statement must allow that it runs twice. */
+  /** Runs a statement, repeatedly if the database is unavailable. Running the statement twice must be safe. */
   async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#untilAvailable(async () => (await this.database.query({ text, values })).rows)
   }

@@ -211,7 +211,7 @@ export class Tenant {
     })
   }
 
-  /** Returns a suitable resource, or sometimes any, because users make mistakes. */
+  /** Returns a suitable resource, or sometimes an unsuitable one, because users make mistakes. */
   #any<Item>(items: Item[], fits: (item: Item) => boolean = () => true): Item | undefined {
     const fitting = this.#random.isOneIn(6) ? items : items.filter(fits)
     return fitting.length > 0 ? this.#random.pick(fitting) : undefined

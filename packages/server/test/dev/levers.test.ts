@@ -61,12 +61,12 @@ test('--dev is refused where other machines or other data could be reached', asy
         () => 'started',
         (error) => String(error),
       )
-  const isPublic = ({ server }: Config) => Object.assign(server, { host: '0.0.0.0' })
-  const isOutside = ({ database }: Config) => Object.assign(database, { urls: [service.databaseUrl] })
-  const isWorker = ({ server }: Config) => Object.assign(server, { role: 'worker' })
-  expect(await refusalOf(isPublic)).toContain('--dev listens on loopback only')
-  expect(await refusalOf(isOutside)).toContain('--dev uses the embedded database only')
-  expect(await refusalOf(isWorker)).toContain('--role all')
+  const listenPublicly = ({ server }: Config) => Object.assign(server, { host: '0.0.0.0' })
+  const useOtherDatabase = ({ database }: Config) => Object.assign(database, { urls: [service.databaseUrl] })
+  const becomeWorker = ({ server }: Config) => Object.assign(server, { role: 'worker' })
+  expect(await refusalOf(listenPublicly)).toContain('--dev listens on loopback only')
+  expect(await refusalOf(useOtherDatabase)).toContain('--dev uses the embedded database only')
+  expect(await refusalOf(becomeWorker)).toContain('--role all')
 })
 
 test('with the levers, a client freezes time, fills a location, fails the third boot, reaches the next month, and reads the invoice', async () => {

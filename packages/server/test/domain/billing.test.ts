@@ -57,7 +57,7 @@ test('charges are rounded once in each line, and a line never decreases when usa
   )
 })
 test('products are sorted by cost even if they differ by less than a hundredth of a cent', () => {
-  const costing = (product_name: string, usd_ms: string): Charge => ({
+  const chargeOf = (product_name: string, usd_ms: string): Charge => ({
     project_id: 'p1',
     product_name,
     resource_type: 'vm',
@@ -65,8 +65,8 @@ test('products are sorted by cost even if they differ by less than a hundredth o
     cost_usd_ms: usd_ms,
   })
   const products = usdByProduct([
-    costing('a40.1x', '99999999999985.12345'),
-    costing('persistent-ssd', '99999999999986.12345'),
+    chargeOf('a40.1x', '99999999999985.12345'),
+    chargeOf('persistent-ssd', '99999999999986.12345'),
   ])
   expect(products.map(({ product_name }) => product_name)).toEqual(['persistent-ssd', 'a40.1x'])
 })

@@ -5,7 +5,7 @@ import {
   chooseTarget,
   type QueueHost,
   type QueueState,
-  type Waiting,
+  type WaitingRequest,
 } from '../../src/domain/capacity/queue.ts'
 
 const hour = 3_600_000
@@ -14,7 +14,7 @@ const host = (id: string, free: number, ...ends: (number | null)[]): QueueHost =
   free,
   vms: ends.map((endsAt) => ({ gpus: 1, endsAt, since: 0, reservedUntil: null })),
 })
-const request = (id: string, gpus = 1, more: Partial<Waiting> = {}): Waiting => ({
+const request = (id: string, gpus = 1, more: Partial<WaitingRequest> = {}): WaitingRequest => ({
   id,
   gpus,
   vms: 1,
@@ -46,7 +46,7 @@ test('a VM created for a waiting request also ends, if it has a time to live', (
   })
 })
 
-test('there is no estimate from fewer than 30 VMs', () => {
+test('there is no estimate if the runtimes of fewer than 30 VMs are known', () => {
   const state = { hosts: [host('a', 0, null)], waiting: [request('only')] }
   const none = { earliestAt: null, likelyAt: null, latestAt: null, basis: 'none' }
   expect(estimates({ ...state, runtimesMs: Array(29).fill(hour) }).get('only')).toEqual(none)
@@ -128,7 +128,7 @@ test('estimates are in order, and no GPU is given to two requests at the same ti
 
 test('a group gets all its GPUs at the same time, each member on one host', () => {
   const hosts = [host('a', 1, 2 * hour, 4 * hour), host('b', 1, 3 * hour)]
-  const whenGranted = (more: Partial<Waiting>) =>
+  const whenGranted = (more: Partial<WaitingRequest>) =>
     estimates({ hosts, waiting: [request('group', 1, more)] }).get('group')
   expect(whenGranted({ vms: 2 })).toMatchObject({ latestAt: 0 })
   expect(whenGranted({ vms: 4 })).toMatchObject({ latestAt: 3 * hour })

@@ -155,7 +155,7 @@ test('decidePacket matches ports on both sides, and ignores them for icmp', () =
   )
 })
 
-test('decidePacket does not allow a packet of unknown port by a rule for some ports', () => {
+test('decidePacket does not allow a packet whose port is unknown if the rule is only for some ports', () => {
   const compiled = compileFirewall(vm, [rule('r', { destinationPorts: ['22'] })], resolve)
   expect(decidePacket(compiled, { direction: 'ingress', protocol: 'tcp', peer: '9.9.9.9' }).allowed).toBe(
     false,

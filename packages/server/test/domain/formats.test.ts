@@ -44,7 +44,7 @@ test('a string that does not match its format gets an error in words', () => {
   }
 })
 
-test('the example of a format matches it', () => {
+test('the example of each format matches that format', () => {
   for (const [name, { examples = [] }] of wanted)
     for (const example of examples)
       expect([name, formats[name]?.(String(example)) ?? null]).toEqual([name, null])

@@ -106,7 +106,7 @@ test('an amount of money is shown with the requested number of decimals', () => 
   expect(centsToUsd(-1234n)).toBe('-12.34')
 })
 
-test('a decimal string of money is shown unchanged', () => {
+test('an amount of money that was parsed from text is shown as the same text', () => {
   fc.assert(fc.property(anyPrice, (price) => displayUsd(parseDecimal(price), 8) === price))
 })
 

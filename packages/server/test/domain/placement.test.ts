@@ -19,7 +19,7 @@ test('chooseGpus stays inside one NUMA node where it can', () => {
   expect(indexes(chooseGpus(twoNodes, 8))).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
 })
 
-test('chooseGpus takes the node with the fewest free GPUs that fits, so that the other stays whole', () => {
+test('chooseGpus prefers the node with fewer free GPUs if they are enough, so that the other node stays whole', () => {
   expect(indexes(chooseGpus(twoNodes.slice(2), 1))).toEqual([2])
   expect(indexes(chooseGpus(twoNodes.slice(2), 2))).toEqual([2, 3])
   expect(indexes(chooseGpus(twoNodes.slice(0, 6), 1))).toEqual([4])

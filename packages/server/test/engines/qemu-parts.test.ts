@@ -62,7 +62,7 @@ test('file locks have one holder at a time, even across two instances', async ()
   expect(most).toBe(1)
 })
 
-test('file locks are released on failure, and waiting ends with the signal', async () => {
+test('a file lock is released when the work fails, and waiting for a lock ends when the signal is aborted', async () => {
   const [one, other] = [new Locks(folder), new Locks(folder)]
   await expect(one.with('a', signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   await one.with('a', signal, async () => {
@@ -94,7 +94,7 @@ test('the serial log returns the last 64 KiB unless an offset is given', async (
   expect([content.length, nextOffset]).toEqual([65_536, 100_000])
 })
 
-test('the serial log keeps its offsets when it was truncated for its size', async () => {
+test('the serial log keeps its offsets when it is truncated because of its size', async () => {
   await writeFile(join(folder, 'serial.log'), 'x'.repeat(1_000))
   await limitSerial(folder, 500)
   await writeFile(join(folder, 'serial.log'), 'after')
@@ -110,7 +110,7 @@ describe('a QMP connection', () => {
     await import('node:fs/promises').then(({ mkdir }) => mkdir(deep))
     const workingDir = process.cwd()
     process.chdir(deep)
-    await serve('qmp.sock', answering).finally(() => process.chdir(workingDir))
+    await serve('qmp.sock', echoCommand).finally(() => process.chdir(workingDir))
     const status = await withQmp(join(deep, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('query-status'))
     expect(status).toEqual({ command: 'query-status' })
   })
@@ -138,7 +138,7 @@ describe('a QMP connection', () => {
   test('reads a response that arrived while this process was blocked', async () => {
     const answers = new Int32Array(new SharedArrayBuffer(4))
     const path = join(folder, 'qmp.sock')
-    const qemu = new Worker(answeringThread, { eval: true, workerData: { path, answers } })
+    const qemu = new Worker(respondingThread, { eval: true, workerData: { path, answers } })
     await once(qemu, 'message')
     const realTimeout = setTimeout
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
@@ -172,7 +172,7 @@ describe('a QMP connection', () => {
   })
 
   /** The program of a QEMU stand-in in its own thread, which responds while this thread is blocked. */
-  const answeringThread = `
+  const respondingThread = `
     const { workerData: { path, answers }, parentPort } = require('node:worker_threads')
     const note = () => {
       Atomics.add(answers, 0, 1)
@@ -184,7 +184,7 @@ describe('a QMP connection', () => {
       socket.write('{"QMP":{"version":{}}}\\n')
     }).listen(path, () => parentPort.postMessage('listening'))`
 
-  const answering = (command: string) => JSON.stringify({ return: { command } })
+  const echoCommand = (command: string) => JSON.stringify({ return: { command } })
 
   async function serve(path: string, answer: (command: string) => string): Promise<void> {
     server = createServer((socket) => {

@@ -11,7 +11,7 @@ import { networkLimits, RateLimit } from '../../src/engines/qemu/forwarder/rate-
 // The tests check minimum times, because a slow machine only makes transfers slower.
 const frame = Buffer.alloc(1_000)
 const frames = 400
-/** 1 MB/s, so the frames take 0.4 s, minus what passes immediately: a read of 64 KiB, and 50 ms. */
+/** 1 MB/s, so the frames take 0.4 s, except those that pass immediately: one read of 64 KiB, and 50 ms of frames. */
 const gbps = 0.008
 const leastMs = 200
 

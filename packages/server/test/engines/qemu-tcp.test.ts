@@ -20,13 +20,13 @@ async function wire(isLost: () => boolean = () => false) {
   const toHost = (segment: Outgoing) =>
     void setImmediate(() => {
       if (isLost()) return
-      host.receive(arriving(segment))
+      host.receive(asReceived(segment))
       host.flush()
     })
   const toGuest = (segment: Outgoing) =>
     void setImmediate(() => {
       if (isLost()) return
-      const arrived = arriving(segment)
+      const arrived = asReceived(segment)
       if (!guest && arrived.flags & tcpFlags.syn) guest = TcpConnection.fromGuest(arrived, toHost, () => {})
       else guest?.receive(arrived)
       guest?.flush()
@@ -40,7 +40,8 @@ async function wire(isLost: () => boolean = () => false) {
   return { host, guest: guest! }
 }
 
-function arriving(segment: Outgoing): TcpSegment {
+/** Returns the segment as the other end parses it. */
+function asReceived(segment: Outgoing): TcpSegment {
   const isSyn = (segment.flags & tcpFlags.syn) !== 0
   return {
     ...{ sourcePort: 1, destinationPort: 2, ...segment },

@@ -36,7 +36,7 @@ test('a group runs with all its members, which are numbered and ranked', async (
   expect(operations[0]).toMatchObject({ metadata: { type: 'instance_group', id: group.id } })
 })
 
-test('a group of eight with room for seven is refused, says that seven fit, and leaves nothing', async () => {
+test('a group of eight with room for seven is refused with the number that fits, and leaves nothing', async () => {
   const taken = await fleet.service.ok('vmCreate', { body: vmBody({ type: 'a100.8x' }) })
   await fleet.service.ended(taken.operation.operation_id)
   const before = await fleet.store()

@@ -48,7 +48,7 @@ test('GPU faults are counted by day and by model, host or XID, separately from a
   ])
 })
 
-test('faults of groups after the first twenty are added up for each day', async () => {
+test('faults are listed for at most twenty XIDs, models or hosts; those of all others are added up for each day', async () => {
   await service.sql(
     `INSERT INTO gpu_faults (gpu_id, xid, source, at)
      SELECT (SELECT id FROM gpus ORDER BY id LIMIT 1), 1000 + n, 'guest', slipway_now() - n * interval '1 second'

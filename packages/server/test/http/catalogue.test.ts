@@ -350,7 +350,7 @@ test.each([
   ['an unknown image', { vm: { ...vm, image: 'plan9' } }, '/vm/image'],
   ['a shared volume in GiB', { disk: { ...disk, type: 'shared-volume', size: '5GiB' } }, '/disk/size'],
   ['a disk that is too large', { disk: { ...disk, size: '11TiB' } }, '/disk/size'],
-  ['a disk without a location', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
+  ['a disk in an unknown location', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
 ])('a cost estimate is refused for %s', async (_, body, field) => {
   const response = await call('POST', '/estimates', body)
   expect(response.status).toBe(400)

@@ -22,9 +22,9 @@ test('doctor reports that Incus is missing and how to install it, and fails', as
     .start(['doctor', '--engine', 'incus', '--config', fileWith(nowhere)])
     .ended()
   expect(output).toMatch(
-    /^missing +daemon +no Incus found at \/nowhere\/unix\.socket\n +→ apt-get install incus/m,
+    /^problem +daemon +no Incus found at \/nowhere\/unix\.socket\n +→ apt-get install incus/m,
   )
-  expect(output).toMatch(/^Missing: \d+\.$/m)
+  expect(output).toMatch(/^Problems: \d+\.$/m)
   expect([code, errors]).toEqual([1, ''])
 })
 
@@ -33,7 +33,7 @@ test('doctor reports a missing certificate before it connects to any server', as
   const config = fileWith(`${location}urls = ["https://192.0.2.1:8443"]\n${files}`)
   const { code, output } = await launcher.start(['doctor', '--engine', 'incus', '--config', config]).ended()
   expect(output).toMatch(
-    /^missing +certificate +the file \/nowhere\/c\.crt does not exist\n +→ slipway-server incus init/m,
+    /^problem +certificate +the file \/nowhere\/c\.crt does not exist\n +→ slipway-server incus init/m,
   )
   expect(output).not.toContain('IOMMU')
   expect(code).toBe(1)
@@ -90,8 +90,8 @@ test('doctor reads IOMMU, GPUs, drivers and bridge filtering from the kernel of 
   const proc = mkdtempSync(join(launcher.dir, 'proc-'))
   const programs = [join(proc, 'bin')]
   const bare = await verdicts({ sys, proc, programs })
-  expect(bare).toMatchObject({ IOMMU: 'missing', 'bridge filtering': 'missing' })
-  expect(bare).toMatchObject({ dnsmasq: 'missing', mkisofs: 'missing' })
+  expect(bare).toMatchObject({ IOMMU: 'problem', 'bridge filtering': 'problem' })
+  expect(bare).toMatchObject({ dnsmasq: 'problem', mkisofs: 'problem' })
   mkdirSync(join(sys, 'kernel/iommu_groups/1'), { recursive: true })
   mkdirSync(join(proc, 'sys/net/bridge'), { recursive: true })
   writeFileSync(join(proc, 'sys/net/bridge/bridge-nf-call-iptables'), '1\n')

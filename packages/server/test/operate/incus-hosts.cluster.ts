@@ -55,10 +55,10 @@ test('init turns a new daemon into a host, can be repeated, and doctor lists wha
   await writeFile(before, `${location}socket = "${first.socket}"\n`)
   const bare = await doctor(first, before)
   expect(bare.output).toMatch(
-    /^missing +project +project slipway does not exist\n +→ slipway-server incus init/m,
+    /^problem +project +project slipway does not exist\n +→ slipway-server incus init/m,
   )
-  expect(bare.output).toMatch(/^missing +storage pool /m)
-  expect(bare.output).toMatch(/^missing +member m1 +accepts no VMs/m)
+  expect(bare.output).toMatch(/^problem +storage pool /m)
+  expect(bare.output).toMatch(/^problem +member m1 +accepts no VMs/m)
   expect(bare.code).toBe(1)
 
   const init = ['incus', 'init', '--socket', first.socket, '--address', `${first.address}:8443`]
@@ -85,12 +85,12 @@ test('the next host joins with a token, and doctor finds both correct over HTTPS
   await appendFile(config, 'instance_type = "container"\n')
   // A location with limits needs a kernel that can apply them.
   const limited = await doctor(first, config)
-  expect(/^missing +member m1 +accepts no VMs: its kernel cannot limit/m.test(limited.output)).toBe(
+  expect(/^problem +member m1 +accepts no VMs: its kernel cannot limit/m.test(limited.output)).toBe(
     !isNetworkLimited,
   )
   await appendFile(config, `network_limits = ${isNetworkLimited}\n`)
   const imageless = await doctor(first, config)
-  expect(imageless.output).toMatch(/^missing +images /m)
+  expect(imageless.output).toMatch(/^problem +images /m)
   expect(imageless.code).toBe(1)
   await first.cli('--project', 'slipway', 'image', 'import', await testImage(), '--alias', 'guest:latest')
 
@@ -106,7 +106,7 @@ test('the next host joins with a token, and doctor finds both correct over HTTPS
   expect(whole.output).toMatch(/^ok +certificate /m)
   for (const member of ['m1', 'm2'])
     expect(whole.output).toMatch(new RegExp(`^ok +member ${member} +filters`, 'm'))
-  expect(whole.output).toContain('Nothing is missing.')
+  expect(whole.output).toContain('No problems found.')
   expect(whole.code).toBe(0)
 
   await exec('nsenter', [
@@ -119,6 +119,6 @@ test('the next host joins with a token, and doctor finds both correct over HTTPS
     `[[location]]\nname = "gpu-a"\nengine = "incus"\nstorage = "local"\n[location.incus]\n${socket}`,
   )
   const unfiltered = await doctor(second, local)
-  expect(unfiltered.output).toMatch(/^missing +bridge filtering +net\.bridge\.bridge-nf-call-iptables is 0/m)
+  expect(unfiltered.output).toMatch(/^problem +bridge filtering +net\.bridge\.bridge-nf-call-iptables is 0/m)
   expect(unfiltered.code).toBe(1)
 })

@@ -94,7 +94,7 @@ test('operations of a removed location wait until it is added again, and those o
   await checkInvariants(service)
 })
 
-test('a changed location gets a new engine, and a change that its VMs forbid changes nothing', async () => {
+test('a location whose settings changed gets a new engine, and a change that its VMs do not allow has no effect', async () => {
   const service = await useService()
   await settle(service)
   const resources = resourcesOf(service)

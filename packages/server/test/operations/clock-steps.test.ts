@@ -36,11 +36,11 @@ test('a clock that jumps forward alerts operators before a VM expires because of
   await eventually(async () => (await service.call('vmGet', { params: { vm_id: id } })).status === 404)
 })
 
-test('a clock that jumps back does not move the time back, loses no usage, and alerts operators', async () => {
+test('a clock that jumps back does not move the time of the service back, loses no usage, and alerts operators', async () => {
   await service.clock.setAhead('1 hour')
   const [running, stopped] = [await resources.newVm(), await resources.newVm()]
   await act(stopped, 'STOP')
-  // A worker records the time every second or two, and the time does not go back behind that record.
+  // A worker records the time every second or two, and the time of the service never goes back before that record.
   const before = await now()
   await eventually(async () => {
     const [clock] = await service.sql<{ is_recorded: boolean }>(
@@ -61,7 +61,7 @@ test('a clock that jumps back does not move the time back, loses no usage, and a
   await checkInvariants(service)
 })
 
-test('a time that was ahead agrees with the clock again without ever going back', async () => {
+test('a time that was ahead of the clock agrees with it again without ever going back', async () => {
   await service.clock.forgetSteps('1 second')
   let last = await now()
   await eventually(async () => {

@@ -244,14 +244,14 @@ function hangInventory(location: string): () => void {
 test('the start of the service waits only for engines that were not read recently', async () => {
   const { services } = service.server
   const asked: string[] = []
-  const noting = ([location, engine]: [string, Engine]): [string, Engine] => {
+  const recordInventories = ([location, engine]: [string, Engine]): [string, Engine] => {
     const get = (target: Engine, name: keyof Engine) => {
       if (name === 'inventory') asked.push(location)
       return (target[name] as () => unknown).bind(target)
     }
     return [location, new Proxy(engine, { get: get as never })]
   }
-  const engines = new Map([...services.engines].map(noting))
+  const engines = new Map([...services.engines].map(recordInventories))
   const askedAtStart = async () => {
     asked.length = 0
     const another = new Reconciler({ ...services, engines })
@@ -277,15 +277,15 @@ test('an engine whose inventory hangs blocks neither marking its own hosts as lo
     await service.simulator().crashVm(east)
     await until(east, 'STATE_CRASHED')
     await until(west, 'STATE_UNREACHABLE')
-    // The metrics show that an inspection takes too long; nothing else is affected.
-    const answering = async () => {
+    // `/readyz` shows which engine does not answer; nothing else is affected.
+    const answeringByLocation = async () => {
       const { status, body } = await service.request('GET', '/readyz')
       expect(status).toBe(200)
       const { engines } = body as { engines: { location: string; is_answering: boolean }[] }
       return Object.fromEntries(engines.map(({ location, is_answering }) => [location, is_answering]))
     }
     await eventually(async () => {
-      const now = await answering()
+      const now = await answeringByLocation()
       return now['us-east1-a'] && !now['us-west1-a']
     })
   } finally {

@@ -45,7 +45,7 @@ test.each([
     `state = 'STATE_SHUTOFF'`,
     { code: 'conflict', message: 'The VM changed to STATE_SHUTOFF in the meantime.' },
   ],
-])('a boot that finds its VM changed reports it, even over one connection: %s', async (change, result) => {
+])('a boot fails with the reason if its VM has changed, over one connection: %s', async (change, result) => {
   const service = await useService((config) => {
     config.database.poolSize = 1
   })

@@ -2,6 +2,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ApiResponse, startService, type TestService } from '@slipway/testing/service.ts'
+import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 import { reconcileVm } from '../../src/reconcile/vm-states.ts'
@@ -61,10 +62,10 @@ const untilIdle = () =>
     return row!.count === 0
   })
 
-test('concurrent requests for the last GPU: exactly one succeeds, sixty times', {
+test('concurrent requests for the last GPU: exactly one succeeds, every time', {
   timeout: 240_000,
 }, async () => {
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < countOf('requestRaces'); round++) {
     const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
     expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
     const { items } = await service.ok('vmList')

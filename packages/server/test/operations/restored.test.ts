@@ -79,7 +79,7 @@ test('a restored database stops and removes nothing: neither unknown VMs, nor VM
   })
 })
 
-test('an engine whose state is newer than the database rejects its calls, because another database may be using the engine', async () => {
+test('an engine whose state is newer than the database rejects calls, because another database may be using the engine', async () => {
   const own = await useService()
   const { newVm, act } = resourcesOf(own)
   const id = await newVm()

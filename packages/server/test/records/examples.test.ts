@@ -65,7 +65,7 @@ async function recordedRun() {
   }
   const recording = stabilize(shortenLists(recorder.recording) as Recording, addresses)
   const log = recording.routes.vmSerialLog!.response as { content: string; next_offset: number }
-  // This metric counts the bytes of a log that contains addresses of this run.
+  // The recorded offset counts the bytes of the log before the addresses of this run were replaced.
   log.next_offset = Buffer.byteLength(log.content)
   return recording
 }

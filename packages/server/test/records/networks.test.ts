@@ -152,7 +152,7 @@ test('an address moves from one VM to another, and the first gets a dynamic one'
 test('exactly one of several concurrent assignments of an address succeeds', async () => {
   const vms = [await resources.newVm(), await resources.newVm(), await resources.newVm()]
   const { id } = await newAddress()
-  // The first assignment lasts until the others have been tried. An address may move as soon as it has ended.
+  // The first assignment must not end before the others have been tried, because the address could then move again.
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 1_000 })
   const tried = await Promise.all(
     vms.map((vm_id) => service.call('addressAssign', { params: { address_id: id }, body: { vm_id } })),
@@ -181,7 +181,7 @@ test('a reserved address that cannot be taken from its VM stays there', async ()
   expect(await publicOf(to)).toEqual(before)
 })
 
-test('a deletion of the VM that gives or gets an address does not lose the address', async () => {
+test('an address is not lost if the VM that it moves from or to is deleted during the move', async () => {
   const [from, to] = [await resources.newVm(), await resources.newVm()]
   const { id } = await newAddress({ vm_id: from })
   await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 2, resourceId: from })
@@ -235,7 +235,7 @@ test('a dynamic address is never a reserved one, even if only one address is lef
   expect(await addressOf(await newVm())).toBe(address)
 })
 
-test('requests for reserved addresses that cannot be met are rejected', async () => {
+test('invalid requests for reserved addresses are rejected', async () => {
   expect((await reserve({})).status).toBe(400)
   const vm = await resources.newVm()
   expect((await reserve({ location, vm_id: vm })).status).toBe(400)
@@ -256,20 +256,20 @@ test('requests for reserved addresses that cannot be met are rejected', async ()
 
 test('a reserved address is metered while no running VM has it', async () => {
   const { id } = await newAddress()
-  const isMetered = async () => {
+  const openMeters = async () => {
     const open = 'SELECT product_name FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)'
     const rows = await service.sql<{ product_name: string }>(open, [id])
     return rows.map(({ product_name }) => product_name)
   }
-  expect(await isMetered()).toEqual(['reserved-address'])
+  expect(await openMeters()).toEqual(['reserved-address'])
   const vm = await resources.newVm({ public_address_id: id })
-  expect(await isMetered()).toEqual([])
+  expect(await openMeters()).toEqual([])
   await resources.succeeded(await resources.act(vm, { action: 'STOP' }))
-  expect(await isMetered()).toEqual(['reserved-address'])
+  expect(await openMeters()).toEqual(['reserved-address'])
   await resources.succeeded(await resources.act(vm, { action: 'START' }))
-  expect(await isMetered()).toEqual([])
+  expect(await openMeters()).toEqual([])
   await deleteVm(vm)
-  expect(await isMetered()).toEqual(['reserved-address'])
+  expect(await openMeters()).toEqual(['reserved-address'])
   await service.ok('adminPriceSet', {
     token: service.credentials.operator_key,
     body: { items: [{ product_name: 'reserved-address', unit: 'address_hour', usd: 0.005 }] },
@@ -278,7 +278,7 @@ test('a reserved address is metered while no running VM has it', async () => {
   const { usd } = await service.ok('projectResourceCost', { params: { resource_id: id } })
   expect(usd).toBeGreaterThanOrEqual(0.01)
   await service.ok('addressDelete', { params: { address_id: id } })
-  expect(await isMetered()).toEqual([])
+  expect(await openMeters()).toEqual([])
 })
 
 test('a subnet can be renamed, and its name is unique in the project', async () => {

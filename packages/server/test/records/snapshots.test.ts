@@ -65,7 +65,7 @@ test('a snapshot outlives its disk, and a larger disk is created from it', async
   await checkInvariants(service)
 })
 
-test('a disk of a running VM is frozen if the guest has an agent; otherwise the copy is as after a power failure', async () => {
+test('a disk of a running VM is frozen if the guest has an agent; otherwise the copy contains what a power failure would leave', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm({ disks: [{ disk_id }] })
   const consistencyOf = async (snapshot_id: string) =>

@@ -15,7 +15,7 @@ afterAll(() => service.close())
 const usage = async (group_by?: string) =>
   (await service.ok('projectUsage', { query: { ...days, ...(group_by && { group_by }) } })).items
 
-test('usage is kept by resource with its labels at the end of the day, including deleted resources', async () => {
+test('usage is kept for each resource, including deleted ones, with the last labels that it had on that day', async () => {
   await resources.newVm({ name: 'trainer', labels: { team: 'ml' }, os_disk_size: '228GiB' })
   const id = await resources.newVm({ name: 'brief', labels: { team: 'web' } })
   await service.levers.clock.advance({ to: '2026-03-01T18:00:00Z' })

@@ -139,7 +139,7 @@ test('a refused deletion does not affect concurrent deletions', async () => {
   await resources.succeeded((await remove(ids[0]!)).body)
 })
 
-test('a VM has all keys that were sent or referenced, each once, even after those are removed', async () => {
+test('a VM has each SSH key that was sent or referenced, once, even after the registered keys are removed', async () => {
   const [first, second] = [newHostKey().publicKey, `${newHostKey().publicKey} work\n`]
   const keys = await Promise.all(
     [first, second, sshKey].map((public_key) =>

@@ -32,8 +32,8 @@ const base = 0x0a_4d_00_00
 const first = numberToAddress(base)
 
 /**
- * Creates VMs with these private and public addresses, counted from the first. Some of the public addresses are
- * reserved.
+ * Creates VMs with these private and public addresses, as offsets from the first. VMs with an offset in `heldBack` have
+ * no public address; that address is held, like the address of a removed VM.
  */
 async function take(indexes: number[], heldBack: number[] = []): Promise<void> {
   await rows(

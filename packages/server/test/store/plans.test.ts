@@ -5,7 +5,7 @@ import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { statements } from '../../src/postgres/statement.ts'
-import { grownTables, growStore, planForFewTenants, tablesOfFew } from '../support/grown-store.ts'
+import { grownTables, growStore, planForFewTenants, tablesOfFewTenants } from '../support/grown-store.ts'
 import { growthOf, type PlanNode } from '../support/plans.ts'
 
 /** These statements may read many rows, for the given reason. */
@@ -67,7 +67,7 @@ const freshExceptions: Record<string, string> = {
 }
 
 /** These statements may read many rows where a project has tens of thousands of VMs. */
-const exceptionsOfFew: Record<string, string> = {
+const exceptionsForFewTenants: Record<string, string> = {
   usage_label_list: 'the request is for everything in the project in a month',
   usage_rate: 'adds up everything that runs in the project',
   usage_resource_list: 'the request is for everything in the project in a month',
@@ -152,7 +152,8 @@ test('no statement reads more in a database without statistics, except those lis
   expect(Object.fromEntries(Object.entries(growing).filter((entry) => !isExcepted(entry)))).toEqual({})
   expect(Object.keys(freshExceptions).filter((name) => !growing[name])).toEqual([])
   const freshPlan = (name: string) => planOf(plannedFresh, statements.get(name)!)
-  // The first lookup must use the exact name instead of all names of the project, and the second the hosts instead of a full scan.
+  // The first lookup must use the exact name instead of all names of the project. The second must use the hosts instead
+  // of a full scan.
   expect(JSON.stringify(await freshPlan('vm_named'))).toContain('"vms_name"')
   expect(JSON.stringify(await freshPlan('vm_on_lost_hosts'))).toContain('"vms_by_host"')
   // Events wait in this table while no process stamps them.
@@ -208,10 +209,10 @@ test('no statement reads more when a few tenants own all rows, except those list
   const growing: Record<string, string[]> = {}
   for (const [name, text] of statements) {
     if (/^(test|dev)_/.test(name) || exceptions[name]) continue
-    const found = growthOf(await planOf(database, text), rowsNow, tablesOfFew)
+    const found = growthOf(await planOf(database, text), rowsNow, tablesOfFewTenants)
     if (found.length > 0) growing[name] = found
   }
-  const isExcepted = ([name]: [string, string[]]) => exceptionsOfFew[name] !== undefined
+  const isExcepted = ([name]: [string, string[]]) => exceptionsForFewTenants[name] !== undefined
   expect(Object.fromEntries(Object.entries(growing).filter((entry) => !isExcepted(entry)))).toEqual({})
-  expect(Object.keys(exceptionsOfFew).filter((name) => !growing[name])).toEqual([])
+  expect(Object.keys(exceptionsForFewTenants).filter((name) => !growing[name])).toEqual([])
 })

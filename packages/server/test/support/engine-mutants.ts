@@ -101,7 +101,7 @@ const ignoresGenerations: Fault = (_, { highest }, call, act) =>
   act({ ...call, generation: Math.max(highest, call.generation) })
 
 /** Adds the fault to one method; for `powerVm`, to one action. */
-function faulty(method: ChangingMethod, fault: Fault, action?: string): Mutation {
+function withFault(method: ChangingMethod, fault: Fault, action?: string): Mutation {
   return (subject) => {
     const own = subject.engine[method].bind(subject.engine) as Change
     const changed: Change = async (...args) => {
@@ -121,11 +121,11 @@ function faulty(method: ChangingMethod, fault: Fault, action?: string): Mutation
 const everyChange = (what: string, fault: Fault): [string, Mutation][] => [
   ...[...vmMethods, ...diskMethods, ...captureMethods].map((method): [string, Mutation] => [
     `${method} ${what}`,
-    faulty(method, fault),
+    withFault(method, fault),
   ]),
   ...actions.map((action): [string, Mutation] => [
     `powerVm ${action} ${what}`,
-    faulty('powerVm', fault, action),
+    withFault('powerVm', fault, action),
   ]),
 ]
 
@@ -155,7 +155,7 @@ const repeated: Record<string, Mutation> = {
   }),
 }
 
-const reporting =
+const changeReports =
   (change: (host: HostReport) => Partial<HostReport>): Mutation =>
   ({ engine }) => ({
     async *inventory(signal, isDetailed) {
@@ -163,7 +163,7 @@ const reporting =
     },
   })
 
-const ensuring =
+const replaceEnsureVm =
   (
     ensureVm: (engine: Engine, ...args: Parameters<Engine['ensureVm']>) => ReturnType<Engine['ensureVm']>,
   ): Mutation =>
@@ -175,7 +175,7 @@ function reportEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
     const { engine, publicAddress } = subject
     let isChanging = false
     let isReported = false
-    const inventory = reporting(({ vms }) => {
+    const inventory = changeReports(({ vms }) => {
       const shown = isReported ? vms.map((vm) => ({ ...vm, power: during })) : vms
       isReported = false
       return { vms: shown }
@@ -208,23 +208,23 @@ const misreporting: Record<string, Mutation> = {
       for await (const host of engine.inventory(signal, isDetailed)) if (!host.isSummary) yield host
     },
   }),
-  'inventory is inaccurate in summaries': reporting(({ isSummary, gpus }) =>
+  'inventory is inaccurate in summaries': changeReports(({ isSummary, gpus }) =>
     isSummary ? { gpus: gpus.slice(1) } : {},
   ),
-  'ensureVm recreates a lost OS disk': ensuring((engine, spec, wanted, call) =>
+  'ensureVm recreates a lost OS disk': replaceEnsureVm((engine, spec, wanted, call) =>
     engine.ensureVm({ ...spec, isNew: true }, wanted, call),
   ),
-  'ensureVm applies no firewall': ensuring((engine, spec, wanted, call) =>
+  'ensureVm applies no firewall': replaceEnsureVm((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, firewall: { rules: [], generation: 0 } }, call),
   ),
-  'ensureVm stores the generation of rules but does not apply them': ensuring(
+  'ensureVm stores the generation of rules but does not apply them': replaceEnsureVm(
     (engine, spec, { firewall, power }, call) =>
       engine.ensureVm(spec, { firewall: { ...firewall, rules: [] }, power }, call),
   ),
-  'ensureVm never powers on': ensuring((engine, spec, wanted, call) =>
+  'ensureVm never powers on': replaceEnsureVm((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, power: 'off' }, call),
   ),
-  'ensureVm always powers on': ensuring((engine, spec, wanted, call) =>
+  'ensureVm always powers on': replaceEnsureVm((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, power: 'on' }, call),
   ),
   'ensureVm applies an older firewall': ({ engine, database }) => ({
@@ -256,18 +256,18 @@ const misreporting: Record<string, Mutation> = {
       return before
     },
   }),
-  'inventory has no VMs': reporting(() => ({ vms: [] })),
-  'inventory has no disks': reporting(() => ({ disks: [] })),
-  'inventory sees no holder of a GPU': reporting(({ gpus }) => ({
+  'inventory has no VMs': changeReports(() => ({ vms: [] })),
+  'inventory has no disks': changeReports(() => ({ disks: [] })),
+  'inventory sees no holder of a GPU': changeReports(({ gpus }) => ({
     gpus: gpus.map((gpu) => ({ ...gpu, holderVmId: null, isClean: true })),
   })),
-  'inventory never sees a GPU clean': reporting(({ gpus, vms }) => ({
+  'inventory never sees a GPU clean': changeReports(({ gpus, vms }) => ({
     gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
   })),
   'inspectVm finds no VM': () => ({ inspectVm: async () => null }),
   'inspectVm reports too early that a VM runs': reportEarly('on', 'booting', 'running'),
   'inspectVm reports too early that a VM is off': reportEarly('shutdown', 'stopping', 'off'),
-  'inventory has no copies': reporting(() => ({ captures: [] })),
+  'inventory has no copies': changeReports(() => ({ captures: [] })),
   'inspectCapture finds no copy': () => ({ inspectCapture: async () => null }),
   'removeCapture also removes VMs that were created from the copy': ({ engine, database }) => ({
     async removeCapture(capture, call) {

@@ -270,7 +270,7 @@ const rows = `
     SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
 
 /** The tables that are as large for an operator with a few large tenants: VMs and the rows that belong to them. */
-export const tablesOfFew: Record<string, number> = Object.fromEntries(
+export const tablesOfFewTenants: Record<string, number> = Object.fromEntries(
   Object.entries(grownTables).filter(([table]) =>
     /^(hosts|host_reports|gpus|carried_ranges|vms|disks|disk_attachments|operations|events|simulated_\w+)$|^usage_|^webhook_deliveries$/.test(
       table,
@@ -290,8 +290,8 @@ export async function growStore(url: string): Promise<void> {
 
 /** Makes PostgreSQL plan for a grown database in which a dozen organizations own everything. */
 export async function planForFewTenants(url: string): Promise<void> {
-  const tables = Object.keys(grownTables).filter((table) => !tablesOfFew[table])
-  await planAs(url, { ...tablesOfFew, ...Object.fromEntries(tables.map((table) => [table, 12])) }, 20)
+  const tables = Object.keys(grownTables).filter((table) => !tablesOfFewTenants[table])
+  await planAs(url, { ...tablesOfFewTenants, ...Object.fromEntries(tables.map((table) => [table, 12])) }, 20)
 }
 
 /**

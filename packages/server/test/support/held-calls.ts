@@ -20,8 +20,8 @@ function gate() {
 }
 
 /**
- * Makes the calls of one engine method wait until they are released, or only those about one VM or disk. They wait
- * before or after the work of the engine.
+ * Makes calls of one engine method wait until they are released: all calls, or only those about one VM or disk. They
+ * wait before or after the work of the engine.
  */
 export function holdCalls(
   engine: SimulatedEngine,

@@ -200,7 +200,7 @@ export class ProjectModel {
     vm.state = isRefused ? (whenRefused ?? vm.state) : to
   }
 
-  /** If the engine did the work but returned an error, it was not called again, so the next call is refused. */
+  /** Returns whether the planned refusal is still to come: an engine that did the work is not called again. */
   async #isRefusalPending(response: { body: unknown }, vmId: string): Promise<boolean> {
     await this.#waitForEnd(response)
     const rows = await this.#service.sql(

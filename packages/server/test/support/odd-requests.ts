@@ -64,14 +64,14 @@ const odd: Arbitrary<unknown> = fc.oneof(
 )
 
 /** Generates values that mostly match the schema; any part may be replaced by an odd value. */
-function nearly(schema: Schema, ids: string[]): Arbitrary<unknown> {
-  return fc.oneof({ weight: 14, arbitrary: fitting(schema, ids) }, { weight: 1, arbitrary: odd })
+function mostlyValid(schema: Schema, ids: string[]): Arbitrary<unknown> {
+  return fc.oneof({ weight: 14, arbitrary: validValue(schema, ids) }, { weight: 1, arbitrary: odd })
 }
 
-function fitting(schema: Schema, ids: string[]): Arbitrary<unknown> {
+function validValue(schema: Schema, ids: string[]): Arbitrary<unknown> {
   if ('const' in schema) return fc.constant(schema.const)
   if (schema.enum) return fc.constantFrom(...schema.enum)
-  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((member) => fitting(member, ids)))
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((member) => validValue(member, ids)))
   switch (schema.type) {
     case 'string':
       return text(schema, ids)
@@ -83,7 +83,7 @@ function fitting(schema: Schema, ids: string[]): Arbitrary<unknown> {
     case 'null':
       return fc.constant(null)
     case 'array':
-      return fc.array(nearly(schema.items ?? {}, ids), {
+      return fc.array(mostlyValid(schema.items ?? {}, ids), {
         minLength: schema.minItems ?? 0,
         maxLength: Math.min(schema.maxItems ?? 5, 5),
       })
@@ -96,7 +96,7 @@ function fitting(schema: Schema, ids: string[]): Arbitrary<unknown> {
 
 const generators = new Map<string, Arbitrary<string>>()
 /** Building a generator from a pattern takes longer than sending a request, so each is built once. */
-function matching(pattern: string): Arbitrary<string> {
+function textMatching(pattern: string): Arbitrary<string> {
   const generator = generators.get(pattern) ?? fc.stringMatching(new RegExp(pattern))
   generators.set(pattern, generator)
   return generator
@@ -111,7 +111,7 @@ function text(schema: Schema, ids: string[]): Arbitrary<unknown> {
       ...examples,
     )
   const own = schema.pattern
-    ? matching(schema.pattern)
+    ? textMatching(schema.pattern)
     : fc.string({ minLength: schema.minLength ?? 0, maxLength: Math.min(schema.maxLength ?? 60, 60) })
   const known = fc.constantFrom(
     ...['us-east1-a', 'eu-north1-a', 'a100.1x', 'a40.8x', 'ubuntu24.04-nvidia', 'A40 48GB PCIe'],
@@ -139,7 +139,7 @@ function object(schema: Schema, ids: string[]): Arbitrary<unknown> {
   if (properties.length === 0)
     return fc.dictionary(fc.string({ maxLength: 20 }), fc.jsonValue({ maxDepth: 2 }))
   const whole = fc.record(
-    Object.fromEntries(properties.map(([name, property]) => [name, nearly(property, ids)])),
+    Object.fromEntries(properties.map(([name, property]) => [name, mostlyValid(property, ids)])),
     { requiredKeys: schema.required ?? [] },
   )
   const strayName = fc.constantFrom('id', 'unknown', '__proto__', 'constructor', '')
@@ -189,7 +189,7 @@ export function requestsTo(
       Record<string, unknown>
     >
   const query = route.query ? fc.oneof(fc.constant({}), queryOf(route.query)) : fc.constant({})
-  const json = route.body ? nearly(route.body as Schema, ids) : fc.constant(undefined)
+  const json = route.body ? mostlyValid(route.body as Schema, ids) : fc.constant(undefined)
   const body = fc.oneof(
     { weight: 40, arbitrary: json.map((value) => JSON.stringify(value)) },
     { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 200 }) },
@@ -198,9 +198,9 @@ export function requestsTo(
     {
       'idempotency-key': fc.oneof(
         { weight: 1, arbitrary: fc.constantFrom('a', 'b', 'c') },
-        { weight: 6, arbitrary: matching('^[\\x21-\\x7e]{8,40}$') },
+        { weight: 6, arbitrary: textMatching('^[\\x21-\\x7e]{8,40}$') },
       ),
-      'x-request-id': matching('^[\\x20-\\x7e]{0,140}$'),
+      'x-request-id': textMatching('^[\\x20-\\x7e]{0,140}$'),
       accept: fc.constantFrom('*/*', 'application/json', 'text/csv', 'text/html', 'image/png'),
     },
     { requiredKeys: [] },

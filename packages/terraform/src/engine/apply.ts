@@ -105,7 +105,7 @@ class Run {
       const isLong = hasOperation(routes.delete)
       const notes = isLong ? await this.#waiter.end(response.operation as unknown as Operation) : []
       if (notes.length === 0) return this.#done(null, [])
-      // After a deletion, Terraform accepts a resource that still exists only together with an error.
+      // If a resource still exists after its deletion, Terraform requires an error.
       return this.#done(await this.#stateAfterFailure(prior), notes.map(asError))
     } catch (error) {
       if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])

@@ -5,6 +5,9 @@ const cases = {
   chaosFaults: [20, 80],
   /** How often two groups compete for the same hosts. */
   groupRaces: [3, 100],
+  /** How often two requests compete for the last GPU, in the placement alone and over HTTP. */
+  placementRaces: [250, 1_000],
+  requestRaces: [20, 60],
   /** How often a process is killed in the middle of writes. */
   kills: [3, 10],
 } satisfies Record<string, [short: number, long: number]>

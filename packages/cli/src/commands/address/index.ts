@@ -6,7 +6,7 @@ import { addressAssign, addressUnassign } from './assign.ts'
 import { addressCreate } from './create.ts'
 import { addresses, listWithVms } from './resource.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<Address>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<Address>>[0] = {
   resource: addresses,
   get: async (cli, address_id) => cli.client.addressGet({ project_id: await cli.project(), address_id }),
   change: async (cli, address_id, { name, labels }) =>
@@ -24,8 +24,8 @@ export const address: GroupSpec = {
     addressCreate,
     addressAssign,
     addressUnassign,
-    renameCommand(annotatedKind),
-    labelCommand(annotatedKind),
+    renameCommand(kindWithLabels),
+    labelCommand(kindWithLabels),
     deleteCommand(addresses, async (cli, address_id) => {
       await cli.client.addressDelete({ project_id: await cli.project(), address_id })
       return {}

@@ -10,6 +10,7 @@ export const addresses: Resource<ListedAddress> = {
   noun: 'address',
   title: 'reserved address',
   example: 'gateway',
+  otherExample: 'proxy',
   columns: [
     { name: 'name', value: (address) => address.name },
     { name: 'address', value: (address) => address.address },

@@ -6,6 +6,6 @@ import { contextUse } from './use.ts'
 
 export const context: GroupSpec = {
   name: 'context',
-  summary: 'saved logins: services and projects',
+  summary: 'saved logins, each with a service and a project',
   commands: [contextList, contextUse, contextProject, contextDelete],
 }

@@ -6,7 +6,7 @@ import { selectorOption } from '../../core/labels.ts'
 import { customImageCreate } from './create.ts'
 import { customImages } from './resource.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<CustomImage>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<CustomImage>>[0] = {
   resource: customImages,
   get: async (cli, custom_image_id) =>
     cli.client.customImageGet({ project_id: await cli.project(), custom_image_id }),
@@ -34,13 +34,13 @@ export const customImage: GroupSpec = {
     showCommand(customImages, async (cli, custom_image_id) =>
       cli.client.customImageGet({ project_id: await cli.project(), custom_image_id }),
     ),
-    labelCommand(annotatedKind),
-    ...protectCommands(annotatedKind),
+    labelCommand(kindWithLabels),
+    ...protectCommands(kindWithLabels),
     deleteCommand(
       customImages,
       async (cli, custom_image_id) =>
         cli.client.customImageDelete({ project_id: await cli.project(), custom_image_id }),
-      { loses: 'VMs that were created from it continue to work.', isOperation: true },
+      { loses: 'VMs that were created from a deleted image continue to work.', isOperation: true },
     ),
   ],
 }

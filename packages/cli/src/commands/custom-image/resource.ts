@@ -8,6 +8,7 @@ export const customImages: Resource<CustomImage> = {
   noun: 'custom-image',
   title: 'custom image',
   example: 'trainer:v1',
+  otherExample: 'trainer:v2',
   columns: [
     { name: 'name', value: (image) => image.name },
     { name: 'size', value: (image) => image.size, align: 'right' },

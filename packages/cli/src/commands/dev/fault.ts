@@ -53,7 +53,10 @@ lie and forget apply only to operations. A fault is active until it is deleted, 
       required: true,
     },
     { flags: '--step <step>', description: 'only this step of the operation, for example boot' },
-    { flags: '--name <pattern>', description: 'only resources whose name matches; * and ? are wildcards' },
+    {
+      flags: '--name <pattern>',
+      description: 'only resources whose name matches; * and ? are wildcards, so quote the pattern',
+    },
     { flags: '--code <code>', description: 'error code' },
     {
       flags: '--delay <duration>',
@@ -116,10 +119,11 @@ const list = command({
 const remove = command<{ ids: string[]; all?: boolean }>({
   name: 'delete',
   summary: 'delete faults',
-  arguments: [{ syntax: '[id...]', key: 'ids', description: 'ids of the faults' }],
+  arguments: [{ syntax: '[id...]', key: 'ids', description: 'ids of the faults, separated by spaces' }],
   options: [{ flags: '--all', description: 'all faults' }],
   examples: [
     'slipway dev fault delete 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+    'slipway dev fault delete 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e11',
     'slipway dev fault delete --all',
   ],
   async run(cli, { ids, all }) {

@@ -9,7 +9,7 @@ import { diskDetach } from './detach.ts'
 import { diskResize } from './resize.ts'
 import { disks, disksWithNames } from './resource.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<Disk>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<Disk>>[0] = {
   resource: disks,
   get: async (cli, disk_id) => cli.client.diskGet({ project_id: await cli.project(), disk_id }),
   change: async (cli, disk_id, change) =>
@@ -28,13 +28,13 @@ export const disk: GroupSpec = {
     diskResize,
     diskAttach,
     diskDetach,
-    renameCommand(annotatedKind),
-    labelCommand(annotatedKind),
-    ...protectCommands(annotatedKind),
+    renameCommand(kindWithLabels),
+    labelCommand(kindWithLabels),
+    ...protectCommands(kindWithLabels),
     deleteCommand(
       disks,
       async (cli, disk_id) => cli.client.diskDelete({ project_id: await cli.project(), disk_id }),
-      { loses: 'All data on it will be lost.', isOperation: true },
+      { loses: 'All data will be lost.', isOperation: true },
     ),
   ],
 }

@@ -10,6 +10,7 @@ export const disks: Resource<Disk> = {
   noun: 'disk',
   title: 'disk',
   example: 'datasets',
+  otherExample: 'checkpoints',
   columns: [
     { name: 'name', value: (disk) => disk.name },
     { name: 'size', value: (disk) => disk.size, align: 'right' },

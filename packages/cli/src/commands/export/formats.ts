@@ -6,7 +6,7 @@ export interface ExportOptions {
   name: string
 }
 
-interface Reachable {
+interface ReachableVm {
   vm: Vm
   user: string
   host: string
@@ -14,7 +14,7 @@ interface Reachable {
 }
 
 /** Returns the VMs that can be reached, sorted by name, so that the file changes only when the VMs do. */
-function reachable(vms: Vm[]): Reachable[] {
+function reachableVms(vms: Vm[]): ReachableVm[] {
   return vms
     .flatMap((vm) => {
       const destination = vm.state === 'STATE_RUNNING' ? sshDestination(vm) : undefined
@@ -25,7 +25,7 @@ function reachable(vms: Vm[]): Reachable[] {
 
 /** Writes a file for `Include` in ~/.ssh/config. */
 export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
-  const hosts = reachable(vms).map(({ vm, user, host, port }) =>
+  const hosts = reachableVms(vms).map(({ vm, user, host, port }) =>
     [
       `Host ${vm.name}`,
       `  HostName ${host}`,
@@ -40,7 +40,7 @@ export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
 
 /** Writes an SSH fleet for `dstack apply -f`. */
 export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): string {
-  const hosts = reachable(vms).flatMap(({ user, host, port }) => [
+  const hosts = reachableVms(vms).flatMap(({ user, host, port }) => [
     `    - hostname: ${host}`,
     ...(port === 22 ? [] : [`      port: ${port}`]),
     `      user: ${user}`,
@@ -61,7 +61,7 @@ export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): strin
  * 22 is listed by its name in the SSH config.
  */
 export function skypilotPools(vms: Vm[], { identity, name }: ExportOptions): string {
-  const hosts = reachable(vms).flatMap(({ vm, user, host, port }) =>
+  const hosts = reachableVms(vms).flatMap(({ vm, user, host, port }) =>
     port === 22
       ? [`    - ip: ${host}`, `      user: ${user}`, `      identity_file: ${identity}`]
       : [`    - ${vm.name} # port ${port} is set by \`slipway export ssh-config\``],

@@ -24,7 +24,11 @@ function exportCommand(
         default: '~/.ssh/id_ed25519',
         complete: 'file',
       },
-      { flags: '--name <name>', description: 'name of the fleet or pool', default: 'slipway' },
+      {
+        flags: '--name <name>',
+        description: 'name of the dstack fleet or SkyPilot pool; not used by ssh-config',
+        default: 'slipway',
+      },
     ],
     examples: [`slipway export ${name}`, example],
     async run(cli, options) {
@@ -36,7 +40,7 @@ function exportCommand(
 
 export const exporter: GroupSpec = {
   name: 'export',
-  summary: 'configuration files for other tools that use the running VMs',
+  summary: 'configuration files with which other tools use the running VMs',
   commands: [
     exportCommand(
       'ssh-config',

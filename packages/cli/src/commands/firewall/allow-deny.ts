@@ -11,7 +11,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
   return command<{ words: string[]; name?: string; network?: string; label?: string[] } & WaitFlags>({
     name: action,
     summary,
-    details: `WHAT is a service (${serviceNames.join(', ')}), a port (8000), a range (3000-8080) or 53/udp. Without “from”, the rule applies to all sources; without “to”, it applies to the whole network.`,
+    details: `WHAT is a service (${serviceNames.join(', ')}), a port (8000), a range (3000-8080), or a port with a protocol (53/udp). Without “from”, the rule applies to all sources; without “to”, it applies to the whole network.`,
     arguments: [
       { syntax: '<words...>', description: 'WHAT [from WHERE] [to WHERE]', complete: serviceNames },
     ],

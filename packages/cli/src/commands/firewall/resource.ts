@@ -9,6 +9,7 @@ export const firewallRules: Resource<FirewallRule> = {
   noun: 'firewall',
   title: 'firewall rule',
   example: 'allow-jupyter',
+  otherExample: 'no-mail',
   columns: [
     { name: 'name', value: (rule) => rule.name },
     { name: 'action', value: (rule) => rule.action },

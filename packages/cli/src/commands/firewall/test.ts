@@ -38,7 +38,7 @@ export const firewallTest = command<RuleTestInput>({
     const rule = await ruleName(cli, verdict.rule_id)
     await printOne(cli, verdict, ({ allowed }) => [
       ['Allowed', allowed ? 'yes' : 'no'],
-      ['Decided by', rule || 'no rule allows it'],
+      ['Decided by', rule || 'the default, because no rule matches'],
     ])
     if (!verdict.allowed) cli.exitCode = exitCodes.error
   },

@@ -52,7 +52,7 @@ export const newGroupOptions: OptionSpec[] = [
 
 export const groupCreate = command<NewGroupInput & WaitFlags>({
   name: 'create',
-  summary: 'create an instance group; creates all of its VMs or none',
+  summary: 'create an instance group: either all of its VMs or none',
   details:
     'The members are named NAME-1, NAME-2 and so on. When the last of them responds, all members are running, and ' +
     'billing starts. Each member finds the others in /etc/hosts and in /run/slipway/group.env.',

@@ -7,7 +7,7 @@ import { groupResize, groupStart, groupStop, groupTemplate } from './change.ts'
 import { groupCreate } from './create.ts'
 import { groups } from './resource.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<InstanceGroup>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<InstanceGroup>>[0] = {
   resource: groups,
   get: async (cli, instance_group_id) =>
     cli.client.instanceGroupGet({ project_id: await cli.project(), instance_group_id }),
@@ -31,8 +31,8 @@ export const group: GroupSpec = {
     groupTemplate,
     groupStart,
     groupStop,
-    labelCommand(annotatedKind),
-    ...protectCommands(annotatedKind),
+    labelCommand(kindWithLabels),
+    ...protectCommands(kindWithLabels),
     deleteCommand<InstanceGroup, { deleteDisks?: boolean }>(
       groups,
       async (cli, instance_group_id, { deleteDisks }) =>
@@ -42,7 +42,7 @@ export const group: GroupSpec = {
           delete_disks: deleteDisks,
         }),
       {
-        loses: 'All its members will also be deleted.',
+        loses: 'All members will also be deleted.',
         isOperation: true,
         options: [
           {

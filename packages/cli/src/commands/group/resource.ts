@@ -10,6 +10,7 @@ export const groups: Resource<InstanceGroup> = {
   noun: 'group',
   title: 'instance group',
   example: 'trainer',
+  otherExample: 'evaluator',
   columns: [
     { name: 'name', value: (group) => group.name },
     { name: 'state', value: (group) => group.state, isState: true },

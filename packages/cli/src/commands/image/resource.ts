@@ -5,6 +5,7 @@ export const images: Resource<Image> = {
   noun: 'image',
   title: 'image',
   example: 'ubuntu24.04-nvidia:latest',
+  otherExample: 'debian12:latest',
   columns: [
     { name: 'name', value: (image) => image.name },
     { name: 'description', value: (image) => image.description, hideOrder: 2 },

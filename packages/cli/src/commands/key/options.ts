@@ -28,5 +28,6 @@ export const kindOption: OptionSpec = { flags: '--kind <kind>', ...oneOf([...key
 
 export function noteSecret(cli: Cli, kind: KeyKind): void {
   cli.note('Save the secret. It is shown only once.')
-  if (kind === 'signing') cli.note('Sign with the prefix as access key id and the secret as secret key.')
+  if (kind === 'signing')
+    cli.note('To sign requests, use the prefix as access key id and the secret as secret key.')
 }

@@ -6,6 +6,7 @@ export const accessKeys: Resource<AccessKey> = {
   noun: 'key',
   title: 'access key',
   example: 'ci',
+  otherExample: 'dashboard',
   columns: [
     { name: 'name', value: (key) => key.name },
     { name: 'role', value: (key) => key.role },

@@ -5,7 +5,7 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
   name: 'mcp',
   summary: 'run an MCP server for AI agents on standard input and output',
   details:
-    'Provides the API as Model Context Protocol tools. The tools are read-only unless you add --allow-writes. Add the command to the configuration of the agent: ' +
+    'Provides the API as Model Context Protocol tools. The tools are read-only unless you add --allow-writes. They use the project of the current context, or the project in the global option --project. Add the command to the configuration of the agent: ' +
     '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
   options: [
     { flags: '--allow-writes', description: 'also provide tools that create, change and delete resources' },

@@ -7,6 +7,7 @@ export const members: Resource<Member> = {
   noun: 'member',
   title: 'member',
   example: 'ada@example.com',
+  otherExample: 'grace@example.com',
   reference: 'e-mail address or user id of the member',
   columns: [
     { name: 'email', value: (member) => member.email },

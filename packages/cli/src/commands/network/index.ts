@@ -5,7 +5,7 @@ import { deleteCommand, listCommand, showCommand } from '../../core/generic-comm
 import { networkCreate } from './create.ts'
 import { networks } from './resource.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<Network>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<Network>>[0] = {
   resource: networks,
   get: async (cli, network_id) => cli.client.networkGet({ project_id: await cli.project(), network_id }),
   change: async (cli, network_id, { name, labels }) =>
@@ -21,8 +21,8 @@ export const network: GroupSpec = {
       cli.client.networkGet({ project_id: await cli.project(), network_id }),
     ),
     networkCreate,
-    renameCommand(annotatedKind),
-    labelCommand(annotatedKind),
+    renameCommand(kindWithLabels),
+    labelCommand(kindWithLabels),
     deleteCommand(networks, async (cli, network_id) => {
       await cli.client.networkDelete({ project_id: await cli.project(), network_id })
       return {}

@@ -7,6 +7,7 @@ export const networks: Resource<Network> = {
   noun: 'network',
   title: 'network',
   example: 'training',
+  otherExample: 'staging',
   columns: [
     { name: 'name', value: (network) => network.name },
     { name: 'cidr', value: (network) => network.cidr },

@@ -5,7 +5,7 @@ import { operationArgument, operations } from './resource.ts'
 
 export const operationWatch = command<{ operation: string }>({
   name: 'watch',
-  summary: 'print each step of an operation when it ends',
+  summary: 'print the steps of an operation as they start and end',
   arguments: [operationArgument],
   examples: [`slipway operation watch ${operations.example}`],
   async run(cli, input) {

@@ -6,6 +6,7 @@ export const projects: Resource<Project> = {
   noun: 'project',
   title: 'project',
   example: 'research',
+  otherExample: 'experiments',
   columns: [
     { name: 'name', value: (project) => project.name },
     { name: 'version', value: (project) => project.version, hideOrder: 1 },

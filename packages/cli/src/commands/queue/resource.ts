@@ -24,6 +24,7 @@ export const capacityRequests: Resource<CapacityRequest> = {
   noun: 'queue',
   title: 'capacity request',
   example: 'train-7',
+  argumentName: 'request',
   reference: 'id of the capacity request, or name of the VM or group that it creates',
   columns: [
     { name: 'name', value: targetName },

@@ -7,7 +7,7 @@ import { snapshotCreate } from './create.ts'
 import { snapshots } from './resource.ts'
 import { snapshotRestore } from './restore.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<Snapshot>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<Snapshot>>[0] = {
   resource: snapshots,
   get: async (cli, snapshot_id) => cli.client.snapshotGet({ project_id: await cli.project(), snapshot_id }),
   change: async (cli, snapshot_id, change) =>
@@ -27,13 +27,13 @@ export const snapshot: GroupSpec = {
       cli.client.snapshotGet({ project_id: await cli.project(), snapshot_id }),
     ),
     snapshotRestore,
-    renameCommand(annotatedKind),
-    labelCommand(annotatedKind),
-    ...protectCommands(annotatedKind),
+    renameCommand(kindWithLabels),
+    labelCommand(kindWithLabels),
+    ...protectCommands(kindWithLabels),
     deleteCommand(
       snapshots,
       async (cli, snapshot_id) => cli.client.snapshotDelete({ project_id: await cli.project(), snapshot_id }),
-      { loses: 'Disks that were created from it are kept.', isOperation: true },
+      { loses: 'Disks that were created from a deleted snapshot are kept.', isOperation: true },
     ),
   ],
 }

@@ -10,6 +10,7 @@ export const snapshots: Resource<Snapshot> = {
   noun: 'snapshot',
   title: 'snapshot',
   example: 'datasets-monday',
+  otherExample: 'datasets-tuesday',
   columns: [
     { name: 'name', value: (snapshot) => snapshot.name },
     { name: 'size', value: (snapshot) => snapshot.size, align: 'right' },

@@ -15,7 +15,7 @@ export const sshKey: GroupSpec = {
         await cli.client.sshKeyDelete({ project_id: await cli.project(), ssh_key_id })
         return {}
       },
-      { loses: 'VMs that already have it will keep it.' },
+      { loses: 'VMs that already have a deleted key will keep it.' },
     ),
   ],
 }

@@ -5,6 +5,7 @@ export const sshKeys: Resource<ListItem<'sshKeyList'>> = {
   noun: 'ssh-key',
   title: 'SSH key',
   example: 'laptop',
+  otherExample: 'desktop',
   columns: [
     { name: 'name', value: (key) => key.name },
     { name: 'type', value: (key) => key.type, hideOrder: 2 },

@@ -5,6 +5,7 @@ export const subnets: Resource<Subnet> = {
   noun: 'subnet',
   title: 'subnet',
   example: 'training-a',
+  otherExample: 'training-b',
   columns: [
     { name: 'name', value: (subnet) => subnet.name },
     { name: 'cidr', value: (subnet) => subnet.cidr },

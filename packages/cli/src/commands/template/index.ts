@@ -28,7 +28,7 @@ export const template: GroupSpec = {
         await cli.client.instanceTemplateDelete({ project_id: await cli.project(), instance_template_id })
         return {}
       },
-      { loses: 'Only this version is deleted; VMs that were created from it are kept.' },
+      { loses: 'Other versions are kept, and so are VMs that were created from a deleted version.' },
     ),
   ],
 }

@@ -10,6 +10,7 @@ export const templates: Resource<Template> = {
   noun: 'template',
   title: 'instance template',
   example: 'trainer',
+  otherExample: 'evaluator',
   reference: 'name of the instance template (its latest version), or id of one version',
   columns: [
     { name: 'name', value: (template) => template.name },

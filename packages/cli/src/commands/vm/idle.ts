@@ -19,7 +19,7 @@ export const vmIdle = command<IdleInput>({
   name: 'idle',
   summary: 'stop a VM, or send an event, when all of its GPUs are idle',
   details:
-    'The image must have the tag `slipway-guest`. A VM is idle if every GPU was below the limit in every sample of the window and no SSH session was open. Missing samples never count as idle. The event `vm.idle_stopping` is sent 10 minutes before the stop.',
+    'The image must have the tag `slipway-guest`. A VM is idle if, for the time in --for, every sample showed every GPU below the limit and no open SSH session. Missing samples never count as idle. The event `vm.idle_stopping` is sent 10 minutes before the stop.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--below <percent>', description: 'GPU utilization limit, from 1 to 50', parse: parseNumber },

@@ -17,7 +17,7 @@ import { vmScp } from './scp.ts'
 import { vmSsh } from './ssh.ts'
 import { vmTunnel } from './tunnel.ts'
 
-const annotatedKind: Parameters<typeof labelCommand<Vm>>[0] = {
+const kindWithLabels: Parameters<typeof labelCommand<Vm>>[0] = {
   resource: vms,
   get: async (cli, vm_id) => cli.client.vmGet({ project_id: await cli.project(), vm_id }),
   change: async (cli, vm_id, change) =>
@@ -39,13 +39,13 @@ export const vm: GroupSpec = {
     vmResize,
     vmExtend,
     vmIdle,
-    renameCommand(annotatedKind),
-    labelCommand(annotatedKind),
-    ...protectCommands(annotatedKind),
+    renameCommand(kindWithLabels),
+    labelCommand(kindWithLabels),
+    ...protectCommands(kindWithLabels),
     deleteCommand(
       vms,
       async (cli, vm_id) => cli.client.vmDelete({ project_id: await cli.project(), vm_id }),
-      { loses: 'Its OS disk will also be deleted; data disks will be kept.', isOperation: true },
+      { loses: 'The OS disk of each VM will also be deleted; data disks will be kept.', isOperation: true },
     ),
     vmLog,
     vmMetrics,

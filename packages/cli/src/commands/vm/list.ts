@@ -36,7 +36,7 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
   ],
   examples: [
     'slipway vm list --state running -o columns=name,public_ip',
-    'slipway vm list -l team=ml,stage!=test',
+    "slipway vm list -l 'team=ml,stage!=test'",
   ],
   list: async (cli, { state, type, location, selector }) =>
     cli.client.collect('vmList', {

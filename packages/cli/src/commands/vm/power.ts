@@ -20,12 +20,12 @@ function actionCommand(action: VmAction, summary: string, title: string): AnyCom
 export const vmStart = actionCommand('START', 'start a stopped VM', 'Starting')
 export const vmStop = actionCommand(
   'STOP',
-  'stop a VM; releases the GPUs, keeps disks and addresses',
+  'stop a VM: its GPUs are released, its disks and addresses are kept',
   'Stopping',
 )
 export const vmReset = actionCommand('RESET', 'hard-reset a VM', 'Resetting')
 export const vmReplace = actionCommand(
   'REPLACE',
-  'move a VM to other GPUs; keeps its id, disks, addresses and host keys',
+  'move a VM to other GPUs; it keeps its id, disks, addresses and host keys',
   'Replacing',
 )

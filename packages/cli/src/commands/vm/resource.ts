@@ -10,6 +10,7 @@ export const vms: Resource<Vm> = {
   noun: 'vm',
   title: 'VM',
   example: 'train-7',
+  otherExample: 'train-8',
   columns: [
     { name: 'name', value: (vm) => vm.name },
     { name: 'type', value: (vm) => vm.type },

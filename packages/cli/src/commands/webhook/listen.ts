@@ -31,7 +31,7 @@ export const webhookListen = command<ListenInput>({
   ],
   examples: [
     'slipway webhook listen http://localhost:3000/hooks',
-    'slipway webhook listen http://localhost:3000/hooks --events vm.*,operation.failed',
+    "slipway webhook listen http://localhost:3000/hooks --events 'vm.*,operation.failed'",
   ],
   async run(cli, { to, events = [], secret = `whsec_${randomBytes(32).toString('base64')}` }) {
     if (!/^https?:$/.test(URL.canParse(to) ? new URL(to).protocol : ''))

@@ -12,6 +12,7 @@ export const webhooks: Resource<Webhook> = {
   noun: 'webhook',
   title: 'webhook',
   example: 'https://hooks.example.com/slipway',
+  otherExample: 'https://ci.example.com/hooks',
   reference: 'URL or id of the webhook',
   columns: [
     { name: 'url', value: (webhook) => webhook.url },
@@ -30,7 +31,7 @@ const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.
 
 export const eventsOption: OptionSpec = {
   flags: '--events <types>',
-  description: 'only these event types, for example vm.*,operation.failed',
+  description: "only these event types, for example 'vm.*,operation.failed'",
   values: eventPatterns,
   isList: true,
 }

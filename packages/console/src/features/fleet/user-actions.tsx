@@ -84,7 +84,7 @@ const changes: Record<Question, Change> = {
   totp: {
     title: 'Remove two-factor authentication for',
     action: 'Remove two-factor',
-    text: 'All sessions of the user will end. The user can then sign in with only the password. Make sure that the request comes from the user.',
+    text: 'All sessions of the user will end. The user can then sign in with only the password. First make sure that the user asked for this.',
     done: 'Removed two-factor authentication for',
     cli: 'remove-totp',
     curl: ['DELETE', '/totp'],

@@ -5,7 +5,7 @@ import { SelectField, TextField } from '../../ui/field.tsx'
 
 type KeyRole = AccessKey['role']
 
-/** What a key with this role may do. Each role includes the rights of those above it. */
+/** What a key with the role may do. In the form, each role includes the rights of the roles above it. */
 const rights: Record<KeyRole, string> = {
   read: 'View everything in this project, without changing anything.',
   write: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',

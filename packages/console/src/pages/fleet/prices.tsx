@@ -30,6 +30,19 @@ const groups: { title: string; text: string; products: Product[] }[] = [
     text: 'per GiB-hour',
     products: diskTypes.map((name) => ({ name, unit: 'gb_hour' as const })),
   },
+  {
+    title: 'Custom images and snapshots',
+    text: 'per GiB-hour',
+    products: [
+      { name: 'custom-image', unit: 'gb_hour' },
+      { name: 'snapshot', unit: 'gb_hour' },
+    ],
+  },
+  {
+    title: 'Reserved addresses',
+    text: 'per hour without a running VM',
+    products: [{ name: 'reserved-address', unit: 'address_hour' }],
+  },
 ]
 const products = groups.flatMap((group) => group.products)
 

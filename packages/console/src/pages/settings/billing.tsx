@@ -202,7 +202,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         onChange={setLimit}
         placeholder="none"
         problem={isNumber ? undefined : 'Enter an amount such as 500 or 99.50.'}
-        hint="We record an alert at 50%, 80% and 100%. Leave empty for no budget."
+        hint="You get an alert at 50%, 80% and 100% of the limit. Leave empty for no budget."
       />
       <CheckField
         label="Block new VMs, VM starts and new disks when the budget is spent"

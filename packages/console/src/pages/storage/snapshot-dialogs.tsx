@@ -155,7 +155,7 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
         path: `/snapshots/${snapshot.id}`,
       })}
     >
-      <p>The copy will be permanently deleted. Disks that were created from it keep their data.</p>
+      <p>The snapshot will be permanently deleted. Disks that were created from it keep their data.</p>
     </Confirm>
   )
 }

@@ -45,10 +45,10 @@ export function useFormData() {
 
 export type FormData = ReturnType<typeof useFormData>
 
-/** The type and location from the URL or, if the URL has none, from the earlier request. */
+/** The type and location from the URL or, if the URL has none, from the initial values of the form. */
 type Preselection = Pick<Partial<VmCreate>, 'type' | 'location'>
 
-/** Returns the values that the form shows: the user's choices, or defaults where these are not available. */
+/** Returns the values that the form shows: the user's choices, or a default where a choice is not available. */
 export function resolveDraft(
   data: FormData,
   draft: Draft,

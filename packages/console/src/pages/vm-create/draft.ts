@@ -45,27 +45,27 @@ export interface Draft {
 
 export const countOf = ({ count }: Draft): number => Number(count)
 
-export type Earlier = Partial<VmCreate> & Pick<InstanceTemplate, 'placement_policy'>
+export type InitialValues = Partial<VmCreate> & Pick<InstanceTemplate, 'placement_policy'>
 
 /** Returns the initial values: defaults, or the values of a template, an existing VM or an earlier request. */
-export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string): Draft => ({
-  name: earlier?.name ?? suggestName(),
+export const newDraft = (initial: InitialValues | null, disks: Disk[], count: string): Draft => ({
+  name: initial?.name ?? suggestName(),
   count,
-  placement: earlier?.placement_policy ?? 'unspecified',
+  placement: initial?.placement_policy ?? 'unspecified',
   replacesLost: false,
-  key: earlier?.ssh_public_key ?? (earlier?.ssh_key_ids ? '' : rememberedKey()),
-  keyIds: earlier?.ssh_key_ids ?? null,
-  image: earlier?.image ?? '',
-  customImage: earlier?.custom_image ?? '',
-  startupScript: earlier?.startup_script ?? '',
-  shutdownScript: earlier?.shutdown_script ?? '',
-  ttlHours: earlier?.ttl_seconds ? String(earlier.ttl_seconds / 3600) : '',
-  onExpiry: earlier?.on_expiry ?? 'stop',
-  hasPublicIp: earlier?.public_ip !== 'none',
-  labels: labelsText(earlier?.labels ?? {}),
-  isProtected: earlier?.deletion_protection ?? false,
-  subnetId: earlier?.subnet_id ?? '',
-  disks: (earlier?.disks ?? []).flatMap(({ disk_id, mode = 'read-write' }) => {
+  key: initial?.ssh_public_key ?? (initial?.ssh_key_ids ? '' : rememberedKey()),
+  keyIds: initial?.ssh_key_ids ?? null,
+  image: initial?.image ?? '',
+  customImage: initial?.custom_image ?? '',
+  startupScript: initial?.startup_script ?? '',
+  shutdownScript: initial?.shutdown_script ?? '',
+  ttlHours: initial?.ttl_seconds ? String(initial.ttl_seconds / 3600) : '',
+  onExpiry: initial?.on_expiry ?? 'stop',
+  hasPublicIp: initial?.public_ip !== 'none',
+  labels: labelsText(initial?.labels ?? {}),
+  isProtected: initial?.deletion_protection ?? false,
+  subnetId: initial?.subnet_id ?? '',
+  disks: (initial?.disks ?? []).flatMap(({ disk_id, mode = 'read-write' }) => {
     const disk = disks.find(({ id }) => id === disk_id)
     return disk ? [{ disk, mode }] : []
   }),

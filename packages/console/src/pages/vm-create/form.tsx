@@ -14,9 +14,9 @@ import {
   countProblem,
   type Draft,
   draftProblem,
-  type Earlier,
   type GroupCreate,
   groupRequestOf,
+  type InitialValues,
   newDraft,
   requestOf,
 } from './draft.ts'
@@ -29,7 +29,7 @@ import { Summary } from './summary.tsx'
 import { requestFromTemplate, templateProblem } from './template.ts'
 
 export interface VmCreateFormProps {
-  earlier: Earlier | null
+  initial: InitialValues | null
   /** The template that the form starts with. */
   template: InstanceTemplate | undefined
   /** All versions of all templates. */
@@ -40,14 +40,14 @@ export interface VmCreateFormProps {
 }
 
 /** The form for a new VM or group on one page, with the price always visible. */
-export function VmCreateForm({ earlier, template, templates, disks, isTemplate }: VmCreateFormProps) {
+export function VmCreateForm({ initial, template, templates, disks, isTemplate }: VmCreateFormProps) {
   const { id: projectId } = useProject()
   const navigate = useNavigate()
   const whyNot = useWhyNot('member')
   const lacksPaymentMethod = useLacksPaymentMethod()
   const [search, setSearch] = useSearchState()
   const data = useFormData()
-  const [draft, setDraft] = useState(() => newDraft(earlier, disks, search.count ?? '1'))
+  const [draft, setDraft] = useState(() => newDraft(initial, disks, search.count ?? '1'))
   const create = useCreation(projectId)
   const change = (changes: Partial<Draft>) => {
     create.reset()
@@ -59,8 +59,8 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
     setSearch(changes)
   }
   const wanted = {
-    type: search.type ?? earlier?.type,
-    location: search.location ?? earlier?.location,
+    type: search.type ?? initial?.type,
+    location: search.location ?? initial?.location,
   } as Parameters<typeof resolveDraft>[2]
   const resolved = resolveDraft(data, draft, wanted, template)
   const { type, location, stock = 0, keyIds } = resolved

@@ -7,12 +7,12 @@ import { BillingButton } from '../../features/billing-button.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Page, Skeleton } from '../../ui/page.tsx'
-import type { Earlier } from './draft.ts'
+import type { InitialValues } from './draft.ts'
 import { VmCreateForm } from './form.tsx'
 
 /**
- * Creates a VM or a group, or saves a template. The URL can contain the number of VMs, and the template,
- * earlier creation or VM whose values the form starts with.
+ * Creates a VM or a group, or saves a template. The URL can contain the number of VMs, and the source of the initial
+ * values: a template, an earlier creation or a VM.
  */
 export function VmCreatePage() {
   const projectId = useProjectId()
@@ -22,7 +22,7 @@ export function VmCreatePage() {
     ...read('operationGet', { params: { project_id: projectId, operation_id: from } }),
     enabled: from !== '',
   })
-  const model = useQuery({
+  const original = useQuery({
     ...read('vmGet', { params: { project_id: projectId, vm_id: like } }),
     enabled: like !== '',
   })
@@ -34,7 +34,7 @@ export function VmCreatePage() {
     templates.isPending ||
     (!startsEmpty && disks.isPending) ||
     (from !== '' && !earlier.data && !earlier.error) ||
-    (like !== '' && (model.isPending || keys.isPending))
+    (like !== '' && (original.isPending || keys.isPending))
   const template = templates.data?.find(({ id }) => id === templateId)
   const isTemplate = save === 'template'
   return (
@@ -47,10 +47,10 @@ export function VmCreatePage() {
       ]}
     >
       <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
-      {model.data && !template && (
+      {original.data && !template && (
         <p className="card px-4 py-3">
-          Based on {model.data.name}, with a new name and without its disks
-          {model.data.startup_script_sha256 && ' and its startup script, which cannot be read back'}.
+          Based on {original.data.name}, with a new name and without its disks
+          {original.data.startup_script_sha256 && ' and its startup script, which cannot be read back'}.
         </p>
       )}
       {isLoading ? (
@@ -59,11 +59,11 @@ export function VmCreatePage() {
         <VmCreateForm
           // Choosing another template resets the form.
           key={template?.id ?? ''}
-          earlier={
+          initial={
             template
               ? valuesOf(template)
-              : model.data
-                ? valuesLike(model.data, keys.data ?? [])
+              : original.data
+                ? valuesLike(original.data, keys.data ?? [])
                 : (earlier.data?.metadata.request ?? null)
           }
           template={template}
@@ -79,7 +79,7 @@ export function VmCreatePage() {
 const noDisks: Disk[] = []
 
 /** Returns the settings of an existing VM that a new VM can share. Saved keys are selected by ID. */
-function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
+function valuesLike(vm: Vm, saved: SshKey[]): InitialValues {
   const given = vm.ssh_public_keys.filter((key) => !saved.some(({ public_key }) => public_key === key))
   const chosen = saved.filter(({ public_key }) => vm.ssh_public_keys.includes(public_key))
   const [port] = vm.network_interfaces
@@ -96,4 +96,4 @@ function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
 }
 
 /** Omits the template's name, which is not the name of a VM. */
-const valuesOf = ({ name: _, ...values }: InstanceTemplate): Earlier => values
+const valuesOf = ({ name: _, ...values }: InstanceTemplate): InitialValues => values

@@ -13,10 +13,10 @@ const empty: Partial<VmCreate> = {
   deletion_protection: false,
 }
 
-/** Fields of a template that the form does not show. New VMs take their values from the template. */
+/** Fields of a template that the form does not show. New VMs get the values that the template has. */
 const hiddenFields = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
 
-/** Returns a request that creates the VM from a template. It contains only values that differ. */
+/** Returns a request that creates the VM from a template. It contains only values that differ from the template. */
 export function requestFromTemplate(request: VmCreate, template: InstanceTemplate): VmCreate {
   const isSame = (member: keyof VmCreate) =>
     JSON.stringify(request[member]) === JSON.stringify(template[member as keyof InstanceTemplate])

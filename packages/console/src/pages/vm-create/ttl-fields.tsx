@@ -16,7 +16,7 @@ export function TtlFields({ draft, onChange }: TtlFieldsProps) {
         value={draft.ttlHours}
         onChange={(ttlHours) => onChange({ ttlHours })}
         choices={[{ value: '', label: 'Never' }, ...ttlChoicesWith(draft.ttlHours)]}
-        hint="Starts when the VM first runs."
+        hint="The time starts when the VM first runs."
       />
       {draft.ttlHours !== '' && (
         <SelectField

@@ -108,7 +108,7 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
 /** The fields that the estimate needs. The others are omitted, so that typing in them sends no requests. */
 const estimateFields = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
 
-/** Shows the queue. While the type is out of stock, a cost estimate fails with an error that describes it. */
+/** Shows the queue. While the type is out of stock, a cost estimate fails with an error that describes the queue. */
 function Queue({ request }: { request: VmCreate }) {
   const projectId = useProjectId()
   const [name] = useState(suggestName)

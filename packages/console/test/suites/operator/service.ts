@@ -171,12 +171,15 @@ export function serviceTests(operator: Operator): void {
     })
     await openTabOf('Prices')
     await main().getByLabel('Price of a40.1x, USD per VM-hour').fill('0.95')
+    await main().getByLabel('Price of reserved-address, USD per hour without a running VM').fill('0.004')
     await main().getByRole('button', { name: 'Set prices' }).click()
     await dialog().getByText('→ 0.95 USD').waitFor()
+    await dialog().getByText('not set → 0.004 USD').waitFor()
     await dialog().getByRole('button', { name: 'Apply now' }).click()
     await result(page, 'Prices changed').waitFor()
     const { items } = await service.tenant.priceList({ project_id: service.project_id })
-    expect(items.find(({ product_name }) => product_name === 'a40.1x')?.usd).toBe(0.95)
+    const priceOf = (name: string) => items.find(({ product_name }) => product_name === name)?.usd
+    expect([priceOf('a40.1x'), priceOf('reserved-address')]).toEqual([0.95, 0.004])
   })
 
   test('an image is imported, made available in locations, and removed', async () => {

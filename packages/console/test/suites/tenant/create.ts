@@ -7,7 +7,7 @@ import type { Tenant } from './tenant.ts'
 export function vmCreationTests(tenant: Tenant): void {
   const { main, summary, result, open } = tenant
 
-  test('the keyboard shortcut creates a VM, whose page shows the steps of the creation', async () => {
+  test('a shortcut opens the form for a VM, and the page of the new VM shows the steps of its creation', async () => {
     const { service, page } = tenant
     // The steps are visible only while the creation runs, so the engine fails until the test has seen them.
     await service.sql(

@@ -21,7 +21,7 @@ export interface QueueHost {
   vms: RunningVm[]
 }
 
-export interface Waiting {
+export interface WaitingRequest {
   id: string
   /** The GPUs of one VM. */
   gpus: number
@@ -42,7 +42,7 @@ export interface QueueState {
   now: number
   hosts: QueueHost[]
   /** In queue order. */
-  waiting: Waiting[]
+  waiting: WaitingRequest[]
   /** How long past VMs of the family ran, in ascending order. */
   runtimesMs: number[]
   accumulateAfterMs: number
@@ -55,7 +55,7 @@ export interface QueueState {
  */
 export function chooseTarget(
   hosts: QueueHost[],
-  { gpus, hostId }: Pick<Waiting, 'gpus' | 'hostId'>,
+  { gpus, hostId }: Pick<WaitingRequest, 'gpus' | 'hostId'>,
 ): string | undefined {
   const ranked = hosts
     .filter(({ id, free, vms }) => {

@@ -1,4 +1,4 @@
-import { chooseTarget, type QueueState, type RunningVm, type Waiting } from './queue.ts'
+import { chooseTarget, type QueueState, type RunningVm, type WaitingRequest } from './queue.ts'
 
 /** A time at which GPUs of a host become free. */
 interface End {
@@ -19,7 +19,7 @@ export class QueueSimulation {
   readonly #room: GroupRoom
   /** In chronological order. */
   readonly #ends: End[]
-  readonly #waiting: Waiting[]
+  readonly #waiting: WaitingRequest[]
   /** The host whose GPUs are kept for the first request; `hostId` is undefined if no host can serve it. */
   #target: { requestId: string; hostId: string | undefined } | undefined
   #at: number
@@ -81,11 +81,11 @@ export class QueueSimulation {
   }
 
   /** Returns the first request for a single VM. Groups do not accumulate GPUs. */
-  #head(): Waiting | undefined {
+  #head(): WaitingRequest | undefined {
     return this.#waiting.find(({ vms }) => vms === 1)
   }
 
-  #grant(request: Waiting, hostIds: string[]): void {
+  #grant(request: WaitingRequest, hostIds: string[]): void {
     this.#granted.set(request.id, this.#at)
     const { gpus, ttlMs, isHypothetical } = request
     if (isHypothetical) return
@@ -119,7 +119,7 @@ export class QueueSimulation {
   }
 
   /** Returns the fullest host where the request fits. */
-  #hostFor({ id, gpus, hostId }: Waiting, changed: Set<string>): string[] | undefined {
+  #hostFor({ id, gpus, hostId }: WaitingRequest, changed: Set<string>): string[] | undefined {
     let best: string | undefined
     for (const host of changed) {
       const free = this.#free.get(host)!
@@ -131,7 +131,7 @@ export class QueueSimulation {
   }
 
   /** Returns a host for each member; undefined if not all members fit. */
-  #hostsForGroup(request: Waiting, changed: Set<string>): string[] | undefined {
+  #hostsForGroup(request: WaitingRequest, changed: Set<string>): string[] | undefined {
     const { id, gpus, vms, isSpread, hostId } = request
     if (this.#room.of(request) < vms) return undefined
     if (![...changed].some((host) => this.#free.get(host)! >= gpus)) return undefined
@@ -181,7 +181,7 @@ class GroupRoom {
     }
   }
 
-  of({ gpus, isSpread }: Waiting): number {
+  of({ gpus, isSpread }: WaitingRequest): number {
     const { vms, hosts } = this.#vms.get(gpus)!
     return isSpread ? hosts : vms
   }

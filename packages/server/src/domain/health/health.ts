@@ -25,7 +25,8 @@ interface Circumstances {
 const maxReasons = 32
 
 /**
- * Returns the reason, as events and the VM's health show it. `action` is empty if nothing needs to be done.
+ * Returns the reason that events and the VM's health show for a fault. `action` is empty if nothing needs to
+ * be done.
  */
 export function reasonOf(fault: Fault, { chosen, wasResetTwice }: Circumstances): HealthReason {
   const { xid, gpuIndex, source, at } = fault

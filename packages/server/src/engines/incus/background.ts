@@ -7,7 +7,7 @@ type State = 'none' | 'running' | 'done'
 
 /**
  * Runs work in Incus that may take longer than an engine call. The key is the id of the disk or copy that the
- * work creates. The next call of `state` throws a failure, and later calls do not.
+ * work creates. If the work fails, the next call of `state` throws the error; later calls return `none`.
  */
 export class BackgroundWork {
   readonly #ctx: IncusContext

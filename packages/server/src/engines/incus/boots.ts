@@ -11,7 +11,7 @@ const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
 
 type Inspect = (vm: VmRef, signal: AbortSignal) => Promise<VmStatus | null>
 
-/** Waits for guests that boot, because Incus reports only that they were started. */
+/** Waits until guests have booted, because Incus reports only that they were started. */
 export class Boots {
   readonly #ctx: IncusContext
   readonly #inspect: Inspect

@@ -144,7 +144,10 @@ export async function changeInstance(
       if (isBusy) await sleep(busyMs, undefined, { signal })
     }
   }
-  throw new EngineError('unavailable', `${vmId} was changed by other processes ${maxAttempts} times in a row`)
+  throw new EngineError(
+    'unavailable',
+    `${vmId} could not be changed in ${maxAttempts} attempts: other processes changed it, or Incus was busy with it`,
+  )
 }
 
 /** Changes an instance that must exist. */

@@ -102,8 +102,10 @@ export async function start(ctx: IncusContext, vmId: string, check: Check, call:
         `${now.location} cannot limit the bandwidth of VMs: ${limitsAdvice}`,
         { cause: error },
       )
-    // The instance exists, so what is missing is the start operation.
-    throw error.kind === 'missing' ? new EngineError('unavailable', `Incus lost the start of ${vmId}`) : error
+    // The instance exists, so Incus has lost the operation that starts it.
+    if (error.kind === 'missing')
+      throw new EngineError('unavailable', `Incus no longer has the operation that starts ${vmId}`)
+    throw error
   })
 }
 

@@ -280,7 +280,7 @@ export class QemuEngine implements Engine {
     return { ...seen, record }
   }
 
-  /** Calls `work` with the lock of a VM, disk or copy held. Throws if the call is stale. */
+  /** Holds the lock of a VM, disk or copy while `work` runs. Throws if the call is stale. */
   async #withLock<T>(
     { id, host }: VmRef,
     { generation, signal }: Call,

@@ -16,7 +16,7 @@ import { type Grant, holderOf, isAtLeast } from '../access.ts'
 import type { HttpServices } from '../context.ts'
 import { leaseS } from './session.ts'
 
-export const takenBy = (holder: string) =>
+export const consoleInUse = (holder: string) =>
   new Failure(
     'conflict',
     `${holder} is writing to this console. Use force to take over the console, or use mode read.`,
@@ -58,7 +58,7 @@ async function openToWrite(
   const holder = caller.kind === 'user' ? caller.email : `The access key ${caller.id}`
   const writer = { vmId: vm.id, sessionId: session_id, holder, isForced: is_forced, leaseS }
   if (!(await takeConsole(services.database, writer)))
-    throw takenBy((await findWriter(services.database, vm.id))?.holder ?? 'Another session')
+    throw consoleInUse((await findWriter(services.database, vm.id))?.holder ?? 'Another session')
   // Close the previous writer's session before this one is connected.
   services.signals.send('console', vm.id)
   try {

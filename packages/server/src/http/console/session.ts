@@ -32,9 +32,9 @@ export interface ConsoleOptions {
 }
 
 /**
- * One open console. Sessions read their output from the serial log, so they cannot miss output that another session has read,
- * or delay the guest. Only a session that writes is connected to the guest. If its engine sends output through this
- * connection, the session shows that output instead of the log.
+ * One open console. Sessions read their output from the serial log, so they cannot miss output that another session
+ * has read, or delay the guest. Only a session that writes is connected to the guest. If the engine sends output
+ * through this connection, the session shows that output instead of the log.
  */
 export class ConsoleSession {
   readonly #options: ConsoleOptions

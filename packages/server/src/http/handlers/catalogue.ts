@@ -2,7 +2,7 @@ import { families, type OfferQuery, type RouteQuery, vmTypes } from '@slipway/co
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
 import { oneOf } from '../../domain/nearest.ts'
-import { chooseOffers, modelsNamed, type Offered } from '../../fleet/choose-offers.ts'
+import { chooseOffers, modelsNamed, type OfferFields } from '../../fleet/choose-offers.ts'
 import { readOffers } from '../../fleet/offers.ts'
 import { readReservedRoom } from '../../fleet/reserved-room.ts'
 import { sharedRead } from '../../postgres/keyed.ts'
@@ -73,7 +73,7 @@ const typesNamed = (name: string | undefined) =>
 
 const gpuModels = Object.values(families).map(({ model }) => model)
 
-function pickOffers<Row extends Offered>(
+function pickOffers<Row extends OfferFields>(
   rows: Row[],
   { gpu_model, locations, ...query }: OfferQuery,
   isAvailable: (row: Row) => boolean,

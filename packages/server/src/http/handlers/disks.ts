@@ -12,7 +12,7 @@ import { choiceList, commaList, idList, labelFilter, locationList } from '../fil
 import { afterCursor, pageOfSorted } from '../pages.ts'
 import { operationResponse } from './operations.ts'
 
-const lockedDisk = async ({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>) =>
+const lockDiskOrThrow = async ({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>) =>
   requireFound('disk', (await lockDisks(tx, by.projectId, [params.disk_id]))[0])
 
 export const diskHandlers = {
@@ -39,14 +39,15 @@ export const diskHandlers = {
 
   async diskUpdate(context) {
     const { tx, by, body } = context
-    if (!('size' in body)) return operationResponse(await annotate(tx, by, await lockedDisk(context), body))
+    if (!('size' in body))
+      return operationResponse(await annotate(tx, by, await lockDiskOrThrow(context), body))
     // Check the payment method before looking up the disk, like the routes that always require payment.
     context.requirePayment()
-    return operationResponse(await admitDiskResize(tx, by, await lockedDisk(context), body))
+    return operationResponse(await admitDiskResize(tx, by, await lockDiskOrThrow(context), body))
   },
 
   async diskDelete(context) {
-    const disk = await lockedDisk(context)
+    const disk = await lockDiskOrThrow(context)
     const refusal = protectionRefusal('disk', disk)
     if (refusal) throw refusal
     await requireUncaptured(context.tx, [disk.id], `The disk ${disk.name}`)

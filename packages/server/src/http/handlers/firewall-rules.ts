@@ -12,7 +12,7 @@ import { operationResponse } from './operations.ts'
 
 type ChangeRoutes = 'firewallRuleUpdate' | 'firewallRuleDelete'
 
-const lockedRule = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<RuleRow> =>
+const lockRuleOrThrow = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<RuleRow> =>
   requireFound('firewall rule', await lockRule(tx, by.projectId, params.rule_id))
 
 export const firewallRuleHandlers = {
@@ -32,11 +32,11 @@ export const firewallRuleHandlers = {
   async firewallRuleUpdate(context) {
     const { tx, by, body } = context
     checkFirewallRuleUpdate(body)
-    return operationResponse(await admitFirewallRuleUpdate(tx, by, await lockedRule(context), body))
+    return operationResponse(await admitFirewallRuleUpdate(tx, by, await lockRuleOrThrow(context), body))
   },
 
   firewallRuleDelete: async (context) =>
-    operationResponse(await admitFirewallRuleDelete(context.tx, context.by, await lockedRule(context))),
+    operationResponse(await admitFirewallRuleDelete(context.tx, context.by, await lockRuleOrThrow(context))),
 
   firewallRuleTest: ({ tx, by, body }) => testFirewall(tx, by.projectId, body),
 } satisfies Partial<Handlers>

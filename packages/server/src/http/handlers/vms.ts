@@ -28,7 +28,7 @@ import { operationResponse } from './operations.ts'
 
 type ChangeRoutes = 'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'
 
-const lockedVm = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<VmRow> =>
+const lockVmOrThrow = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<VmRow> =>
   requireFound('VM', await lockVm(tx, { projectId: by.projectId, id: params.vm_id }))
 
 function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promise<BegunOperation> {
@@ -95,11 +95,11 @@ export const vmHandlers = {
   async vmUpdate(context) {
     // Check the payment method before looking up the VM, like the routes that always require payment.
     if ('action' in context.body && context.body.action === 'START') context.requirePayment()
-    return operationResponse(await update(context, await lockedVm(context), context.body))
+    return operationResponse(await update(context, await lockVmOrThrow(context), context.body))
   },
 
   async vmDelete(context) {
-    const vm = await lockedVm(context)
+    const vm = await lockVmOrThrow(context)
     const refusal = protectionRefusal('VM', vm)
     if (refusal) throw refusal
     return operationResponse(await admitVmDelete(context.tx, context.by, vm))
@@ -108,12 +108,12 @@ export const vmHandlers = {
   async vmAttachDisks(context) {
     const { tx, by, body } = context
     requireDistinct('attach_disks', body.attach_disks)
-    return operationResponse(await admitVmAttachDisks(tx, by, await lockedVm(context), body))
+    return operationResponse(await admitVmAttachDisks(tx, by, await lockVmOrThrow(context), body))
   },
 
   async vmDetachDisks(context) {
     const { tx, by, body } = context
-    return operationResponse(await admitVmDetachDisks(tx, by, await lockedVm(context), body))
+    return operationResponse(await admitVmDetachDisks(tx, by, await lockVmOrThrow(context), body))
   },
 
   async vmSerialLog({ tx, project, params, query, services }) {

@@ -60,8 +60,8 @@ export async function admitAddressAssign(
 }
 
 /**
- * Promises a dynamic address to the VM that has the reserved one. If the caller names a VM, it must be that
- * VM.
+ * Promises a dynamic address to the VM that has the reserved one. If the caller names a VM, the reserved
+ * address must belong to this VM.
  */
 export async function admitAddressUnassign(
   tx: Tx,
@@ -139,7 +139,7 @@ async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
   if (vm.host_state === 'down' || vm.state === 'STATE_UNREACHABLE')
     throw new Failure(
       'conflict',
-      `The host of the VM ${vm.name} does not respond. Try again when it is back.`,
+      `The host of the VM ${vm.name} does not respond. Try again when the host is back.`,
     )
 }
 

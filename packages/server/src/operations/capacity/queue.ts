@@ -1,6 +1,6 @@
 import { vmTypes } from '@slipway/contract'
 import { estimate } from '../../domain/capacity/estimate.ts'
-import { chooseTarget, type QueueHost, type Waiting } from '../../domain/capacity/queue.ts'
+import { chooseTarget, type QueueHost, type WaitingRequest } from '../../domain/capacity/queue.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { pingDatabase } from '../../postgres/ping.ts'
 import { listQueueGpus, listRuntimesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
@@ -126,7 +126,7 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
   const rows = await listWaiting(db, { ...queue, limit: maxEstimates })
   const now = (await pingDatabase(db)).getTime()
   const waiting = rows.map(
-    (row): Waiting => ({
+    (row): WaitingRequest => ({
       id: row.request_id,
       gpus: row.gpus,
       vms: row.vms,
@@ -137,7 +137,7 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
     }),
   )
   // A hypothetical new request, to estimate when a request that arrives now would be granted.
-  const next: Waiting = {
+  const next: WaitingRequest = {
     id: '',
     gpus: 1,
     vms: 1,

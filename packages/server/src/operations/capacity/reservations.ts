@@ -35,8 +35,8 @@ import { changeReservationOfVm } from './reserved-vms.ts'
 const retryS = 600
 
 /**
- * Creates a reservation. Its GPUs are collected right after the commit, or starting at the configured time
- * before it begins.
+ * Creates a reservation. The service starts to collect its GPUs `collectBeforeH` hours before the reservation
+ * begins, or right after the commit if that time has passed.
  */
 export async function createReservation(
   tx: Tx,

@@ -78,7 +78,7 @@ export async function reserveVm(
   if (freed.length + missing < vm.gpu_count)
     throw new Failure(
       'conflict',
-      `The VM ${vm.name} needs ${vm.gpu_count} GPUs, and the reservation has fewer left: other VMs use its GPUs.`,
+      `The reservation has too few GPUs left for the VM ${vm.name} (GPUs needed: ${vm.gpu_count}): other VMs use its GPUs.`,
     )
   await setReservationOfGpus(tx, vm.id, reservationId)
   return finish(

@@ -23,7 +23,7 @@ import { hostsFor, notOnOneHost, planVm, quotaOf } from '../vm/plan.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 
 /** What a request waits for: one VM or several of one type, in one of several locations. */
-interface Wanted {
+interface WantedCapacity {
   /** The request as it is stored. Later changes of a template do not affect it. */
   body: CapacityRequestCreate
   type: VmType
@@ -48,22 +48,24 @@ export function readWanted(
   catalogue: CatalogueCache,
   by: ProjectRequester,
   body: CapacityRequestCreate,
-): Promise<Wanted> {
+): Promise<WantedCapacity> {
   const { vm, instance_group: group, start_vm_id: stopped } = body
   if ([vm, group, stopped].filter((each) => each !== undefined).length !== 1)
     throw new Failure('invalid_argument', 'Send exactly one of vm, instance_group and start_vm_id.')
   if (body.hold_seconds !== undefined && body.on_available !== 'hold')
     throw invalidField('hold_seconds', 'requires on_available: hold')
-  if (group) return wantedByGroup(tx, catalogue, by, body, group)
-  return stopped === undefined ? wantedByVm(tx, catalogue, by, body) : wantedByStart(tx, by, body, stopped)
+  if (group) return readWantedGroup(tx, catalogue, by, body, group)
+  return stopped === undefined
+    ? readWantedVm(tx, catalogue, by, body)
+    : readWantedStart(tx, by, body, stopped)
 }
 
-async function wantedByVm(
+async function readWantedVm(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   body: CapacityRequestCreate,
-): Promise<Wanted> {
+): Promise<WantedCapacity> {
   const vm = await completeVmBody(tx, by.projectId, body.vm!).catch((error) => {
     throw asMember('vm', error)
   })
@@ -86,13 +88,13 @@ async function wantedByVm(
   }
 }
 
-async function wantedByGroup(
+async function readWantedGroup(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   body: CapacityRequestCreate,
   group: InstanceGroupCreate,
-): Promise<Wanted> {
+): Promise<WantedCapacity> {
   const { name, desired_count: count, template_id, vm: members = {} } = group
   const policy = await policyOf(tx, by, group)
   const shape = { name, template_id: template_id ?? null, vm: members }
@@ -180,12 +182,12 @@ async function planAt(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, v
 }
 
 /** Checks a request to start a stopped VM, which needs only GPUs. */
-async function wantedByStart(
+async function readWantedStart(
   tx: Tx,
   by: ProjectRequester,
   body: CapacityRequestCreate,
   vmId: string,
-): Promise<Wanted> {
+): Promise<WantedCapacity> {
   if (body.locations !== undefined)
     throw invalidField('locations', 'must be absent with start_vm_id: a VM stays in its location')
   const vm = requireFound('VM', await lockVm(tx, { projectId: by.projectId, id: vmId }))

@@ -67,7 +67,7 @@ function lockImageSource(
     : lockSourceSnapshot(tx, projectId, snapshot_id!)
 }
 
-interface Wanted {
+interface WantedCapture {
   kind: CaptureKind
   name: string
   tags: string[]
@@ -80,7 +80,7 @@ async function admit(
   by: ProjectRequester,
   { from, ...source }: CaptureSource,
   body: Annotations,
-  { kind, name, tags, mustFreeze }: Wanted,
+  { kind, name, tags, mustFreeze }: WantedCapture,
 ): Promise<BegunOperation> {
   const { resourceType, quota } = kinds[kind]
   const id = uuid()

@@ -3,7 +3,7 @@ import { type Definition, done, next, type Outcome, type Work } from '../../runn
 import {
   type CaptureKind,
   type CaptureRow,
-  findUserInCreation,
+  findDependentInCreation,
   moveCaptureToDeleting,
 } from '../../store/captures/captures.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
@@ -22,12 +22,12 @@ import { captureOf, emitCapture, forgetCapture, kinds, removeCapture, requireUnc
  */
 export async function requireUnused(tx: Tx, { id, kind, name }: CaptureRow): Promise<void> {
   const what = `The ${kinds[kind].noun} ${name}`
-  const user = await findUserInCreation(tx, id)
-  if (user)
+  const dependent = await findDependentInCreation(tx, id)
+  if (dependent)
     throw await blockedBy(
       tx,
-      user.id,
-      `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until the creation has finished.`,
+      dependent.id,
+      `${what} is in use: the ${dependent.what} ${dependent.name} is being created from it. Wait until the creation has finished.`,
     )
   await requireUncaptured(tx, [id], what)
 }

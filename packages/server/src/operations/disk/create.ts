@@ -33,7 +33,10 @@ import {
   writeUniqueDiskName,
 } from './disk.ts'
 
-/** Writes first and checks the budget and the quota afterwards: a refusal rolls the transaction back, which no other request shares. */
+/**
+ * Writes first and checks the budget and the quota afterwards: a refusal rolls back the transaction, which no other
+ * request shares.
+ */
 export async function admitDiskCreate(
   tx: Tx,
   by: ProjectRequester,

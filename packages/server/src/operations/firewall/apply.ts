@@ -16,9 +16,9 @@ import { engineAt } from '../engine-work.ts'
 
 /** How many VMs are updated at the same time. */
 const vmsAtOnce = 32
-/** An engine that hangs delays only the VMs that are updated with it, for at most this time. */
+/** An engine call that hangs delays only the VMs that are updated at the same time, for at most this time. */
 const callMs = 10_000
-/** The retry interval of a VM on a host that is down. The host does not come up before its firewalls are applied. */
+/** The retry interval of a VM on a host that is down. The host counts as up only after its firewalls are applied. */
 const unreachablePauseMs = 60_000
 
 interface FirewalledVm {

@@ -29,7 +29,7 @@ import { admitMembers } from './members.ts'
 
 /** When this time has passed since the first member responded, the members that have responded are billed. */
 const freeMs = 300_000
-/** How long an undo waits for the deletion of members before it is tried again. */
+/** How long an undo waits for the deletion of members before the undo is tried again. */
 const removalMs = 5_000
 const removalPauseMs = 100
 const shortPauseMs = 100

@@ -22,8 +22,8 @@ import { powerOff, shutDown } from '../vm/stop.ts'
 import { lockVmOf, osDiskLost, powerOffVm, vmOf } from '../vm/vm.ts'
 
 /**
- * Moves a VM to other GPUs. They are held before the VM stops, so that it does not give up its GPUs without
- * getting others. The quota of the old GPUs is used for the new ones.
+ * Moves a VM to other GPUs. The new GPUs are held before the VM stops, so that the VM does not give up its GPUs
+ * without getting others. The quota of the old GPUs is used for the new ones.
  */
 export async function admitVmReplace(
   tx: Tx,

@@ -114,7 +114,7 @@ export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
     requestId: operation.request_id,
     operationId: operation.id,
   })
-  // This is a member that was started or reset. A new member ends in `group/arrival.ts`.
+  // This is a member that was started or reset. The creation of a member ends in `group/arrival.ts`.
   if (typeof scratch.memberOf === 'string')
     await updateGroupHealthOf(tx, {
       id: operation.resource_id,

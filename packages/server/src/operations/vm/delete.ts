@@ -33,7 +33,7 @@ export async function admitVmDelete(
 ): Promise<BegunOperation> {
   const deletion = await cancelForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
-  // If the group deletes the member, it has already changed its size.
+  // If the group deletes the member, the group's size has already been changed.
   if (vm.group_id !== null && !isByGroup) await shrinkGroup(tx, vm.group_id)
   return beginOperation(tx, by, vmDelete, {
     resource: vm,

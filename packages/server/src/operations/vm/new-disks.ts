@@ -79,7 +79,10 @@ export function newDisksQuota(disks: Pick<NewDisk, 'type' | 'sizeGib'>[]): Quota
   return sum
 }
 
-/** Makes a request with new disks leave its batch before it writes: if a disk name is taken, the whole batch would fail. */
+/**
+ * Makes a request with new disks leave its batch before it writes, because a taken disk name would make the whole
+ * batch fail.
+ */
 export function leaveBatchForNewDisks(tx: Tx, disks: NewDisk[]): void {
   if (disks.length > 0 && !tx.mayWait) throw retryAlone('new disks are admitted by one request at a time')
 }
@@ -118,10 +121,10 @@ export async function announceNewDisks(
 }
 
 /** The disks that are created with the VM and are not usable yet. */
-const unfinished = (vm: VmRow) => vm.disks.filter(({ state }) => state === 'creating')
+const unfinishedDisks = (vm: VmRow) => vm.disks.filter(({ state }) => state === 'creating')
 
 async function diskRowsOf(db: Tx, vm: VmRow): Promise<DiskRow[]> {
-  const rows = await Promise.all(unfinished(vm).map(({ id }) => findDisk(db, vm.project_id, id)))
+  const rows = await Promise.all(unfinishedDisks(vm).map(({ id }) => findDisk(db, vm.project_id, id)))
   return rows.filter((row) => row !== undefined)
 }
 
@@ -129,7 +132,7 @@ const rowsForEngine = (work: Work, vm: VmRow) => diskRowsOf(work.services.databa
 
 /** Creates the new disks of the VM at its engine. */
 export async function createNewDisks(work: Work, vm: VmRow): Promise<void> {
-  if (unfinished(vm).length === 0) return
+  if (unfinishedDisks(vm).length === 0) return
   const engine = engineAt(work.services, vm.location)
   for (const disk of await rowsForEngine(work, vm)) {
     await engine.ensureDisk(diskSpec(disk), { generation: disk.generation, signal: work.signal })
@@ -142,7 +145,7 @@ export async function createNewDisks(work: Work, vm: VmRow): Promise<void> {
  * the creation.
  */
 export async function removeNewDisks(work: Work, vm: VmRow): Promise<void> {
-  if (unfinished(vm).length === 0) return
+  if (unfinishedDisks(vm).length === 0) return
   const engine = engineAt(work.services, vm.location)
   for (const disk of await rowsForEngine(work, vm)) {
     await engine.removeDisk(diskSpec(disk), { generation: disk.generation + 1, signal: work.signal })
@@ -175,7 +178,7 @@ export async function finishNewDisks(
 
 /** Deletes the rows of new disks of a VM that never ran. Called after the VM's row is deleted. */
 export async function forgetNewDisks(tx: Tx, vm: VmRow): Promise<void> {
-  const disks = unfinished(vm)
+  const disks = unfinishedDisks(vm)
   for (const { id } of disks) await deleteDiskRow(tx, id)
   const amounts = newDisksQuota(disks.map(({ type, size_gib }) => ({ type, sizeGib: size_gib })))
   if (disks.length > 0) await releaseQuota(tx, vm.project_id, amounts)

@@ -4,8 +4,8 @@ import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 
 /**
- * The part above the standard size, which is billed and counted as a disk. The standard size is included in
- * the VM.
+ * Returns how much larger than the standard size the OS disk is. Only this part is billed and counted as a
+ * disk; the standard size is included in the VM.
  */
 export const osDiskExcessGib = ({ os_disk_gib }: Pick<VmRow, 'os_disk_gib'>): number =>
   os_disk_gib - osDiskGib

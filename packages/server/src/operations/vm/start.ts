@@ -20,9 +20,10 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /**
- * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or the VM's previous GPUs if they are still in
- * quarantine, or new GPUs, possibly on another host if the VM's disks are not local. Previous GPUs come before
- * free ones, because no other VM can use them yet: the free ones may be all that is left for the next start.
+ * A stopped VM has no GPUs. This claims the GPUs of the `hold`. Without a hold, it claims GPUs of a
+ * reservation, or the VM's previous GPUs if they are still in quarantine, or free GPUs, possibly on another host
+ * if the VM's disks are not local. The previous GPUs come before free ones, because no other VM can use them
+ * yet. This leaves the free GPUs for other VMs.
  */
 export async function admitVmStart(
   tx: Tx,

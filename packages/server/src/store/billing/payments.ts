@@ -76,7 +76,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// Counts the resources that cost money and therefore need a payment method. A stopped VM costs nothing.
+// Counts the VMs that are not stopped, and the data disks. They cost money, so they need a payment method.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id

@@ -13,10 +13,11 @@ const currentPrices = `SELECT DISTINCT ON (product_name) product_name, unit, usd
   WHERE valid_from <= slipway_now() ORDER BY product_name, valid_from DESC`
 
 /** Lists the public prices. The prices of reservations are visible only to their organization and to operators. */
-export const listPrices = statement<PriceRow & { unit: 'vm_hour' | 'gb_hour' }>(
+export const listPrices = statement<PriceRow & { unit: Exclude<PriceRow['unit'], 'gpu_hour'> }>(
   'price_list',
   `SELECT product_name, unit, usd::text FROM (${currentPrices}) p
-   WHERE product_name NOT LIKE 'reservation-%' AND product_name NOT LIKE 'reserved-%' ORDER BY product_name`,
+   WHERE product_name NOT LIKE 'reservation-%'
+     AND (product_name = 'reserved-address' OR product_name NOT LIKE 'reserved-%') ORDER BY product_name`,
 ).all
 
 export const findPrice = statement<PriceRow, { productName: string }>(

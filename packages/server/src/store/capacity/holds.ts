@@ -38,7 +38,7 @@ export const listFittingHosts = statement<{ id: string }, { requestId: string }>
    WHERE p.request_id = :requestId AND p.is_open`,
 ).allBy('requestId')
 
-/** Lists requests that have lost held GPUs, because the host is closed or no longer reports them. */
+/** Lists requests that have lost held GPUs, because their host is closed or no longer reports them. */
 export const listBrokenHolds = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_broken',
   `SELECT r.id FROM capacity_requests r

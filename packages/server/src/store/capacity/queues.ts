@@ -9,8 +9,10 @@ export interface Queue {
 }
 
 export interface QueueRow extends Queue {
+  /** The current turn of the queue. */
   virtual_time: number
   waiting: number
+  /** The request for which the free GPUs of `target_host` are held until there are enough. */
   accumulator: string | null
   target_host: string | null
   accumulating_since: Date | null

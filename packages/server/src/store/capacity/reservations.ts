@@ -193,7 +193,7 @@ export const listShortReservations = statement<ShortReservation, Queue>(
    ORDER BY lower(r.term), r.id`,
 ).all
 
-/** Lists hosts of a queue with free GPUs, those with the most free GPUs first. */
+/** Lists the hosts of a queue that have free GPUs, those with the most free GPUs first. */
 export const listStockHosts = statement<{ id: string }, Queue>(
   'reservation_stock_hosts',
   `SELECT id FROM hosts WHERE location = :location AND family = :family AND is_schedulable AND state = 'up' AND free_gpus > 0

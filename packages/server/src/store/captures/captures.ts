@@ -129,7 +129,7 @@ export const findCopyInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 'na
 ).oneBy('sourceId')
 
 /** Finds a VM or disk that is being created from the copy. */
-export const findUserInCreation = statement<
+export const findDependentInCreation = statement<
   { what: 'VM' | 'disk'; id: string; name: string },
   { id: string }
 >(

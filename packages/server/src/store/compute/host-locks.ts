@@ -12,16 +12,16 @@ export interface PlacementRequest {
   allowedHosts: string[] | null
 }
 
-/** VMs with the same request are one group `w`. */
+/** VMs with the same request share one row `w`. These rows have nothing to do with instance groups. */
 const groups = `json_to_recordset(:groups::json) AS w (location text, family text, "gpuCount" integer,
                                                        "allowedHosts" uuid[], vms integer)`
 const isNotHeld = 'h.id <> ALL (:held::uuid[])'
 const fitsGroup = `${fits('w.location', 'w.family', 'w."gpuCount"')} AND ${isNotHeld}`
 const isAllowed = 'h.id = ANY (w."allowedHosts")'
 
-// Locks only as many of the best hosts as the group needs. It skips hosts that other transactions have
-// locked, and takes emptier ones instead. GPUs are read as they were before the locks; if they have changed
-// since, the claim fails.
+// Locks only as many of the best hosts as the VMs of a row `w` need. It skips hosts that other transactions
+// have locked, and takes emptier ones instead. GPUs are read as they were before the locks; if they have
+// changed since, the claim fails.
 const lockHosts = (name: string, condition: string, room: string) =>
   statement<OpenHost, { groups: string; held: string[] }>(
     `host_lock_${name}`,

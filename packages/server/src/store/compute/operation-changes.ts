@@ -162,7 +162,10 @@ export interface OperationEnd {
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 
-/** Ends an operation together with the commit. If it cannot be ended, the transaction fails with `LostLease`. */
+/**
+ * Ends an operation with a statement that is sent together with the commit. If it cannot be ended, the
+ * transaction fails with `LostLease`.
+ */
 export const endOperation = (tx: Tx, ending: OperationEnd): Promise<void> =>
   tx.enqueue(writeAllEndings, ending)
 

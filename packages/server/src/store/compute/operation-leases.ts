@@ -23,10 +23,12 @@ interface ShareParams {
   projectIds: string[]
   heldByProject: number[]
   maxOfProject: number[]
+  /** The limit for a project that is not listed. */
   maxOfNewProject: number
   organizationIds: string[]
   heldByOrganization: number[]
   maxOfOrganization: number[]
+  /** The limit for an organization that is not listed. */
   maxOfNewOrganization: number
 }
 

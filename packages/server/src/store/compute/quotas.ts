@@ -95,6 +95,7 @@ interface QuotaState {
   is_there: boolean
   max: number | null
   used: number | null
+  /** The limit and the usage of the organization. */
   whole_max: number | null
   whole_used: number | null
 }

@@ -39,7 +39,7 @@ const moveEngines = statement<never, { ms: number }>(
   `UPDATE locations SET engine_answered_at = engine_answered_at + :ms::float8 * interval '1 millisecond'`,
 )
 
-// Makes the operations of VMs that are ready due. Otherwise, they would continue only after their pause.
+// Makes operations due if their VM is ready. Otherwise, they would continue only after their pause.
 const wakeReady = statement<never>(
   'dev_clock_wake_ready',
   `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o JOIN simulated_vms s ON s.id = o.resource_id

@@ -51,7 +51,7 @@ export interface Inspection {
   number: number
   /** A time of the database's clock. */
   begunAt: Date
-  /** Returns whether a host is inspected in detail. At most twice `limit` hosts are. */
+  /** Returns whether a host is inspected in detail, which is true for at most `2 * limit` hosts. */
   isDetailed: (host: string) => boolean
   /** True if a GPU of the location waits for its reset. */
   hasQuarantined: boolean

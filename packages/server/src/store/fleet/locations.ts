@@ -92,7 +92,9 @@ export const defaultNetworksWithoutSubnet = statement<
    ORDER BY n.id, l.position`,
 ).allBy('locations')
 
-/** How long a host may go without a report, and a location without a process that reads its inventory. */
+/**
+ * How long a host may go without a report, or a location may go without a process that reads its inventory.
+ */
 export const silenceMs = 30_000
 
 /** The name of the lease for reading a location's inventory. */

@@ -7,7 +7,7 @@ export interface DemoRow {
   user_id: string
 }
 
-const countOrganizations = statement<{ has_any: boolean }>(
+const hasOrganizations = statement<{ has_any: boolean }>(
   'organization_has_any',
   'SELECT EXISTS (SELECT FROM organizations) AS has_any',
 )
@@ -50,7 +50,7 @@ const needsSetup = statement<{ is_needed: boolean }>(
 )
 
 export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
-  !(await countOrganizations.one(db))!.has_any
+  !(await hasOrganizations.one(db))!.has_any
 
 export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
   await activatePayment.run(tx, { organizationId })

@@ -38,8 +38,9 @@ const find = keyedStatement<SimulatedVm, { id: string }>(
    WHERE v.id = ANY (:id::uuid[])`,
 )
 
-// In a FROM clause, this lets the statement commit without waiting for the disk. A transaction that depends
-// on the statement commits later, and that commit also writes this one to disk. Work that a crash loses is repeated.
+// In a FROM clause, this lets the statement commit without waiting for the disk. A transaction that depends on the
+// statement commits later, and that commit also writes this statement's changes to disk. Work that a crash loses is
+// repeated.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
 // Defines new VMs, updates those that are off, and starts them if wanted. Each change needs a generation that
@@ -262,7 +263,7 @@ export interface SimulatedContents {
   dirty: string[]
 }
 
-// Does not read the specs of the VMs, which are much larger.
+// Does not read the specs of the VMs, which are much larger than these columns.
 const contents = statement<SimulatedContents, { location: string; hosts: string[] }>(
   'simulated_contents',
   `SELECT w.host,

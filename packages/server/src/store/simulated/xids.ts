@@ -10,7 +10,7 @@ interface SimulatedXid {
   at: Date | null
 }
 
-// The GPU is the one at this position of the VM; nothing is written if the VM has no such GPU.
+// `gpuIndex` is the GPU's position among the GPUs of the VM. Writes nothing if the VM has no such GPU.
 export const addXid = statement<{ id: number }, SimulatedXid>(
   'simulated_xid_add',
   `INSERT INTO simulated_xids (location, host, pci_address, vm_id, gpu_index, xid, source, at)

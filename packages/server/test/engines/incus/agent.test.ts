@@ -57,7 +57,7 @@ test('on a member with an agent, creating a VM and its rules writes only to its 
   expect(incus.written.filter((line) => !line.includes(`/instances`))).toEqual(['POST /1.0/profiles'])
 })
 
-test('starting a VM keeps a newer firewall', async () => {
+test('starting a VM does not replace a firewall that is newer than the one in the call', async () => {
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('off'), next())
   await engine.applyFirewall(spec, [rule], { ...next(), generation: 9 })
@@ -78,7 +78,7 @@ test('two subnets never share a VXLAN', async () => {
   await other.close()
 })
 
-test('the VXLAN number of a subnet is released after its last VM, and not taken from a VM that has it', async () => {
+test('the VXLAN number of a subnet is released when its last VM is removed, and not while a VM still uses it', async () => {
   const { spec, next, wanted, signal } = bench
   await engine.ensureVm(spec, wanted('off'), next())
   const reservation = `vni-${guest().vni}`
@@ -93,7 +93,7 @@ test('the VXLAN number of a subnet is released after its last VM, and not taken 
   }
   profile([`/1.0/instances/vm-${spec.id}`])
   await inspect()
-  // An earlier version gave its instances no profile.
+  // Instances that an earlier version of Slipway created have no profile.
   profile([])
   await inspect()
   expect(removed()).toEqual([])

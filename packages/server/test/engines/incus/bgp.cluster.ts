@@ -18,7 +18,7 @@ const speakers: ChildProcess[] = []
 beforeAll(async () => {
   await exec(bird, ['--version']).catch(() => expect.fail('needs bird 2: apt-get install bird2'))
   cluster = await ClusterBench.open()
-  // Routes to a member come only from BGP.
+  // Remove the bench's own route, so that routes to a member come only from BGP.
   await ip('route', 'delete', '203.0.113.0/24')
 }, 180_000)
 afterAll(async () => {

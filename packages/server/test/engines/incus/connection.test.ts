@@ -15,7 +15,7 @@ import { IncusStandIn } from '../../support/incus/stand-in.ts'
 const signal = AbortSignal.timeout(600_000)
 const fixture = (name: string) => join(import.meta.dirname, '../../support/fixtures/tls', name)
 const read = (name: string) => readFileSync(fixture(name), 'utf8')
-/** A cluster has one certificate, which all of its members show; ours is the second. */
+/** All members of a cluster show the same certificate, here the first. The second is the client's. */
 const clusterTls = { cert: read('first.crt'), key: read('first.key'), ca: read('second.crt') }
 const strangerTls = { cert: read('second.crt'), key: read('second.key'), ca: read('second.crt') }
 
@@ -149,15 +149,15 @@ test('doctor reports which URL is dead, which server has a different certificate
   const findings = await examine({ ...place, incus }, { sys: '/nowhere', proc: '/nowhere', programs: [] })
   const found = (step: string) => findings.find((finding) => finding.step === step)
   expect(found(`URL ${dead.url}`)).toMatchObject({
-    ...{ verdict: 'missing', text: expect.stringContaining('ECONNREFUSED') },
+    ...{ verdict: 'problem', text: expect.stringContaining('ECONNREFUSED') },
     fixes: [expect.stringContaining('systemctl status incus')],
   })
   expect(found(`URL ${stranger.url}`)).toMatchObject({
-    ...{ verdict: 'missing', fixes: [expect.stringContaining('server_cert_file')] },
+    ...{ verdict: 'problem', fixes: [expect.stringContaining('server_cert_file')] },
   })
   expect(found(`URL ${member.url}`)).toMatchObject({ verdict: 'ok' })
   expect(found('daemon')).toMatchObject({
-    ...{ verdict: 'missing', fixes: [expect.stringContaining('incus config trust add-certificate')] },
+    ...{ verdict: 'problem', fixes: [expect.stringContaining('incus config trust add-certificate')] },
   })
 })
 

@@ -129,7 +129,7 @@ test('a member that was evacuated, or closed by an administrator, is not changed
   await setSchedulable('m1', true)
 })
 
-test('what the agent of a member writes while its host is cordoned or uncordoned is kept', async () => {
+test('cordoning or uncordoning a host does not overwrite what the agent of the member writes at the same time', async () => {
   let version = 0
   afterRead = (config) => Object.assign(config, { 'user.slipway.agent': `${++version}` })
   try {

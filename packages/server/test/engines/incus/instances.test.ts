@@ -81,7 +81,7 @@ test('the range of an unused network is free once the network is removed', async
   const image = { name: 'guest:latest', source: {} }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
-  // Incus does not remove the network, as while a member is unavailable.
+  // Incus does not remove the network, as happens while a member is unavailable.
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
     ...{ kind: 'unavailable', message: expect.stringContaining('not been removed yet') },
   })

@@ -7,8 +7,8 @@ import { incus, member, open, signal, useStandIn } from '../../support/incus/sta
 
 useStandIn()
 
-/** Responds to requests, and records the largest number of concurrent ones. */
-function countedAt(path: string): { most: number } {
+/** Responds to the requests to a path. Returns the largest number of concurrent ones, which it keeps up to date. */
+function countConcurrent(path: string): { most: number } {
   const counted = { most: 0 }
   let concurrent = 0
   incus.recorded.set(path, async () => {
@@ -32,8 +32,8 @@ test('a bridge is defined on several members at a time, with a VXLAN number that
   const taken = 1 + (Number.parseInt(bridgeOf(spec.network).slice(2, 8), 16) % 0xfffffe)
   incus.recorded.set('/1.0/networks', [{ name: 'sw1', config: { 'tunnel.v.id': String(taken) } }])
   incus.recorded.set('POST /1.0/network-acls', {})
-  const counted = countedAt('POST /1.0/networks')
-  // The stand-in has no images, so the creation ends after its network.
+  const counted = countConcurrent('POST /1.0/networks')
+  // The stand-in has no images, so the creation of the VM fails after the network has been created.
   await expect(engine.ensureVm(spec, wanted('off'), next())).rejects.toThrow()
   const posts = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
   expect(posts.map(({ query }) => query.get('target'))).toEqual([...names, null])
@@ -59,10 +59,10 @@ function recordVm(id: string, publicAddress = ''): void {
   })
 }
 
-test('forwards of one bridge on one member are written in turn, because Incus loses some of concurrent ones', async () => {
+test('forwards of one bridge on one member are written in turn, because Incus loses some that are written concurrently', async () => {
   const vms = ['a', 'b', 'c', 'd']
   for (const id of vms) recordVm(id)
-  const counted = countedAt('POST /1.0/networks/sw1/forwards')
+  const counted = countConcurrent('POST /1.0/networks/sw1/forwards')
   const engine = await open()
   await Promise.all(
     vms.map((id, index) =>

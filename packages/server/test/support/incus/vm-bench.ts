@@ -13,7 +13,7 @@ import { vmPrelude } from './vm-daemon.ts'
 
 const exec = promisify(execFile)
 
-/** Guests are emulated, because an existing /dev/kvm may not work, and have no device for an agent. */
+/** Guests are emulated, because /dev/kvm may exist and not work. They have no device for an agent. */
 const emulated = {
   'raw.qemu': '-cpu max',
   'raw.qemu.conf': '[machine]\naccel = "tcg"\n\n[device "qemu_vsock"]\n',

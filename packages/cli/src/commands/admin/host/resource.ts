@@ -6,6 +6,7 @@ export const hosts: Resource<Host> = {
   noun: 'host',
   title: 'host',
   example: 'us-east1-a-a100-1',
+  otherExample: 'us-east1-a-a100-2',
   columns: [
     { name: 'name', value: (host) => host.name },
     { name: 'location', value: (host) => host.location },

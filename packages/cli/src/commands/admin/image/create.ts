@@ -20,7 +20,7 @@ export const adminImageCreate = command<ImageCreateInput>({
     { flags: '--tags <tags>', description: 'tags, separated by commas', isList: true },
     {
       flags: '--source <json>',
-      description: 'JSON object with source fields that select an image registered by the engine',
+      description: 'JSON object; selects an image that is registered in the engine, by fields of its source',
       parse: JSON.parse,
     },
   ],

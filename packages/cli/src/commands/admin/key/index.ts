@@ -9,6 +9,7 @@ const operatorKeys = {
   ...accessKeys,
   title: 'operator key',
   example: 'ops',
+  otherExample: 'billing',
   route: 'adminKeyList',
   list: (cli) => cli.operator.collect('adminKeyList', {}),
 } satisfies typeof accessKeys

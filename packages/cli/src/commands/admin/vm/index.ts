@@ -9,6 +9,7 @@ const tenantVms: Resource<AdminVm> = {
   noun: 'vm',
   title: 'VM',
   example: 'train-7',
+  otherExample: 'train-8',
   columns: [
     { name: 'name', value: (vm) => vm.name },
     { name: 'state', value: (vm) => vm.state, isState: true },
@@ -47,7 +48,7 @@ export const adminVm: GroupSpec = {
         await cli.operator.adminVmDelete({ vm_id })
         return {}
       },
-      { group: 'admin', loses: 'It belongs to a tenant. Its OS disk will also be deleted.' },
+      { group: 'admin', loses: 'Each VM belongs to a tenant. Its OS disk will also be deleted.' },
     ),
   ],
 }

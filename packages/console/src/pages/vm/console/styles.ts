@@ -8,7 +8,7 @@ export function replaceInlineStyles(): () => void {
   const create = document.createElement
   const sheets: CSSStyleSheet[] = []
   document.createElement = ((tag: string, options?: ElementCreationOptions) => {
-    // The policy forbids even an empty style element; a template element is not shown either.
+    // The policy forbids even an empty style element. A template element is allowed, and also invisible.
     const element = create.call(document, tag === 'style' ? 'template' : tag, options)
     if (tag === 'style') sheets.push(sheetOf(element))
     else replaceStyleAttribute(element)

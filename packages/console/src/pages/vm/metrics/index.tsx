@@ -119,7 +119,7 @@ function Metrics({ vm }: { vm: Vm }) {
               )}
               {!hasGpus && (
                 <p className="text-ink-muted">
-                  No GPU metrics. They require an image that contains the reporter and has the tag{' '}
+                  No GPU metrics. They require an image that contains the GPU reporter and has the tag{' '}
                   <code>slipway-guest</code>.
                 </p>
               )}

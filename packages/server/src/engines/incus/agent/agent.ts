@@ -16,7 +16,7 @@ import {
 } from './guest-network.ts'
 import { filtersInternal, HostNetwork } from './host-network.ts'
 
-/** How often all guests of this member are read, in addition to events. */
+/** All guests of this member are read at this interval, because events can be lost. */
 const fullReadMs = 30_000
 const retryMs = 1_000
 const readMs = 10_000

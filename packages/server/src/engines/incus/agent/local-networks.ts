@@ -26,7 +26,7 @@ const hashOf = ({ networkId, subnetCidr }: Network) =>
 export const localBridgeOf = (network: Network) => `sl${hashOf(network).slice(0, 11)}`
 export const isLocalBridge = (name: string) => name.startsWith('sl')
 
-/** Returns the profiles with the one that reserves the VXLAN number of a network. */
+/** Returns the profiles, including the one that reserves the network's VXLAN number. */
 export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 'vni'>) => [
   ...profiles.filter((name) => !isReservation(name)),
   reservationOf(vni),

@@ -31,7 +31,7 @@ export const cordonMember = (
   signal: AbortSignal,
 ): Promise<void> =>
   changeMember(ctx, name, signal, (member) => {
-    // Since the member was listed, it was evacuated, or another worker changed it.
+    // The member may have been evacuated, or changed by another worker, since it was listed.
     if (isCordoned(member) !== !isWanted) return null
     return isWanted ? cordonChange(member.config) : uncordonChange(member.config)
   })

@@ -54,8 +54,8 @@ export async function numaNodesOfVm(ctx: IncusContext, spec: VmSpec, signal: Abo
 
 /**
  * Returns the NUMA nodes of these GPUs. The list is empty if the member has a single node, or if the nodes
- * have too few cores: a VM becomes slower if its virtual cores share physical ones than if they are far from
- * its GPUs.
+ * have too few cores: a VM whose virtual cores share physical cores is slower than a VM whose cores are far
+ * from its GPUs.
  */
 export function numaNodesOfGpus(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>

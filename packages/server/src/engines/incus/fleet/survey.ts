@@ -16,8 +16,8 @@ const resourcesMs = 600_000
 const resourcesReadMs = 6_000
 /**
  * A member that did not respond is not read again for this time, so that it delays each inspection only once.
- * Even after the member has returned, a request succeeds only when the member that forwards it has noticed
- * the return.
+ * Even after the member has returned, requests to it succeed only once the member that forwards them has
+ * noticed the return.
  */
 const silentMs = 2_000
 /**

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import type { IncusConfig } from '../../../config/index.ts'
-import { type Finding, missing, ok, warning } from './finding.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
 
 const dayMs = 86_400_000
 const soonDays = 30
@@ -17,14 +17,14 @@ export async function certificateFinding(config: IncusConfig, nowMs: number): Pr
   const renewal = 'slipway-server incus init --address HOST:8443 creates and registers a new certificate'
   for (const file of [clientCertFile, clientKeyFile, serverCertFile].filter(Boolean))
     if (!(await stat(file).catch(() => null)))
-      return missing(step, `the file ${file} does not exist`, renewal)
+      return problem(step, `the file ${file} does not exist`, renewal)
   const { validTo } = new X509Certificate(await readFile(clientCertFile))
   const leftDays = Math.floor((Date.parse(validTo) - nowMs) / dayMs)
-  if (leftDays < 0) return missing(step, `${clientCertFile} expired on ${validTo}`, `remove it; ${renewal}`)
+  if (leftDays < 0) return problem(step, `${clientCertFile} expired on ${validTo}`, `remove it; ${renewal}`)
   if (leftDays < soonDays)
-    return warning(step, `${clientCertFile} expires in ${leftDays} days`, `remove it; ${renewal}`)
+    return warning(step, `${clientCertFile} expires on ${validTo}`, `remove it; ${renewal}`)
   if (((await stat(clientKeyFile)).mode & 0o077) !== 0)
-    return missing(step, `other users can read ${clientKeyFile}`, `chmod 600 ${clientKeyFile}`)
+    return problem(step, `other users can read ${clientKeyFile}`, `chmod 600 ${clientKeyFile}`)
   return serverCertFile === ''
     ? warning(
         step,

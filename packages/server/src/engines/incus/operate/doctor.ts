@@ -5,7 +5,7 @@ import { type ServerInfo, trustCommand } from '../fleet/members.ts'
 import { findUplink } from '../networks.ts'
 import { canLimitNetwork, limitsAdvice } from '../traffic-control.ts'
 import { certificateFinding } from './certificate-finding.ts'
-import { type Finding, missing, ok } from './finding.ts'
+import { type Finding, ok, problem } from './finding.ts'
 import { type HostFiles, hostFindings } from './host-findings.ts'
 import { reachesByTcp, routingFinding } from './routing-finding.ts'
 import {
@@ -35,7 +35,7 @@ export async function examine(location: IncusLocation, host: HostFiles): Promise
   const isLocal = incus.urls.length === 0
   const hostResults = isLocal ? await hostFindings(host, incus.instanceType === 'virtual-machine') : []
   const certificate = await certificateFinding(incus, Date.now())
-  if (certificate.verdict === 'missing') return [...hostResults, certificate]
+  if (certificate.verdict === 'problem') return [...hostResults, certificate]
   const signal = AbortSignal.timeout(checkMs)
   const urlResults = await Promise.all(incus.urls.map((url) => urlFinding(incus, url)))
   const serverResults = await withIncus(incus, 'default', (ctx) =>
@@ -54,7 +54,7 @@ function urlFinding(config: IncusConfig, url: string): Promise<Finding> {
     )
     if (!failed) return ok(`URL ${url}`, 'responds')
     const { message } = (failed.cause ?? failed) as Error
-    return missing(
+    return problem(
       `URL ${url}`,
       `does not respond: ${message}`,
       adviceOf(failed) || 'run systemctl status incus there',
@@ -73,7 +73,7 @@ async function serverFindings(
   if (info instanceof Error) return [unreachableFinding(info, address, isLocal)]
   if (info.auth !== 'trusted')
     return [
-      missing(
+      problem(
         'daemon',
         `Incus at ${address} does not trust the client certificate`,
         trustCommand(ctx.config.clientCertFile),
@@ -104,25 +104,25 @@ async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]
   return [
     (await canLimitNetwork())
       ? ok('network limits', 'the kernel can limit the bandwidth of VMs')
-      : missing('network limits', "this machine's kernel cannot limit the bandwidth of VMs", limitsAdvice),
+      : problem('network limits', "this machine's kernel cannot limit the bandwidth of VMs", limitsAdvice),
   ]
 }
 
 function unreachableFinding(error: Error, address: string, isLocal: boolean): Finding {
   const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException
   if (isLocal && code === 'EACCES')
-    return missing(
+    return problem(
       'daemon',
       `this user has no access to ${address}`,
       'run this as root, or as a member of the group incus-admin',
     )
   return isLocal
-    ? missing(
+    ? problem(
         'daemon',
         `no Incus found at ${address}`,
         'apt-get install incus (Debian 12: from bookworm-backports); systemctl start incus',
       )
-    : missing(
+    : problem(
         'daemon',
         `Incus does not respond at ${address}: ${message}`,
         'run systemctl status incus on the members, and check that port 8443 is open from here',

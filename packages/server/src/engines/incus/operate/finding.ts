@@ -1,7 +1,7 @@
 /** The result of one check, and what an operator can do about it. */
 export interface Finding {
   step: string
-  verdict: 'ok' | 'warning' | 'missing'
+  verdict: 'ok' | 'warning' | 'problem'
   text: string
   fixes: string[]
 }
@@ -12,7 +12,7 @@ const findingOf =
 
 export const ok = findingOf('ok')
 export const warning = findingOf('warning')
-export const missing = findingOf('missing')
+export const problem = findingOf('problem')
 
 /** Lines for a terminal: the verdict, the step and the text, then the fixes below it. */
 export function findingLines(findings: Finding[]): string {

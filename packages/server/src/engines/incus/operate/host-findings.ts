@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scanGpus } from '../../qemu/gpu/sysfs.ts'
-import { type Finding, missing, ok } from './finding.ts'
+import { type Finding, ok, problem } from './finding.ts'
 
 /** The folders from which the state of a host's kernel is read. Tests use a recorded state. */
 export interface HostFiles {
@@ -36,7 +36,7 @@ async function gpuFindings({ sys }: HostFiles): Promise<Finding[]> {
   const iommu =
     groups.length > 0
       ? ok('IOMMU', `on, with ${groups.length} groups`)
-      : missing(
+      : problem(
           'IOMMU',
           'off, so no device can be passed to a guest',
           'enable VT-d or AMD-Vi in the firmware',
@@ -46,20 +46,20 @@ async function gpuFindings({ sys }: HostFiles): Promise<Finding[]> {
   if (gpus.length === 0)
     return [
       iommu,
-      missing(
+      problem(
         'GPUs',
         'no GPU from the catalogue on the PCI bus',
         'lspci -nn -d 10de: lists the NVIDIA devices',
       ),
     ]
   const found = ok('GPUs', gpus.map(({ pciAddress, model }) => `${pciAddress} ${model}`).join(', '))
-  const unusable = gpus.filter(({ problem }) => problem !== '')
+  const unusable = gpus.filter((gpu) => gpu.problem !== '')
   const vfio =
     unusable.length === 0
       ? ok('vfio-pci', 'bound to every GPU')
-      : missing(
+      : problem(
           'vfio-pci',
-          unusable.map(({ pciAddress, problem }) => `${pciAddress}: ${problem}`).join('; '),
+          unusable.map((gpu) => `${gpu.pciAddress}: ${gpu.problem}`).join('; '),
           'echo vfio-pci > /etc/modules-load.d/vfio-pci.conf',
           'echo "options vfio-pci ids=VENDOR:DEVICE" > /etc/modprobe.d/vfio-pci.conf  (lspci -nn -d 10de: shows the ids)',
           'echo "softdep nouveau pre: vfio-pci" >> /etc/modprobe.d/vfio-pci.conf; update-initramfs -u; reboot',
@@ -71,7 +71,7 @@ async function bridgeFiltering({ proc }: HostFiles): Promise<Finding> {
   const value = (await readFile(join(proc, filteringSetting), 'utf8').catch(() => '')).trim()
   if (value === '1')
     return ok('bridge filtering', 'on: traffic between guests of one bridge passes through the firewall')
-  return missing(
+  return problem(
     'bridge filtering',
     value === '' ? 'the kernel module br_netfilter is not loaded' : 'net.bridge.bridge-nf-call-iptables is 0',
     'slipway-server incus init (or join) loads the module and enables filtering now and at every boot',
@@ -81,5 +81,5 @@ async function bridgeFiltering({ proc }: HostFiles): Promise<Finding> {
 function programFinding(host: HostFiles, program: string, debianPackage: string, purpose: string): Finding {
   return host.programs.some((folder) => existsSync(join(folder, program)))
     ? ok(program, purpose)
-    : missing(program, 'not installed', `apt-get install ${debianPackage}`)
+    : problem(program, 'not installed', `apt-get install ${debianPackage}`)
 }

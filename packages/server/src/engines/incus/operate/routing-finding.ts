@@ -10,9 +10,9 @@ const responseMs = 2_000
 const maxMembers = 20
 
 /** Returns whether the address responds to a connection. A refusal is a response, too. */
-export type Reaches = (address: string) => Promise<boolean>
+export type AddressCheck = (address: string) => Promise<boolean>
 
-export const reachesByTcp: Reaches = async (address) => {
+export const reachesByTcp: AddressCheck = async (address) => {
   const socket = connect(sshPort, address)
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(responseMs) })
@@ -27,7 +27,7 @@ export const reachesByTcp: Reaches = async (address) => {
 /** Connects to the public address of one running VM on each member. */
 export async function routingFinding(
   ctx: IncusContext,
-  reaches: Reaches,
+  reaches: AddressCheck,
   signal: AbortSignal,
 ): Promise<Finding> {
   const query = { project: ctx.config.project, recursion: '1' }

@@ -8,7 +8,7 @@ import { gpusOf, readResources } from '../fleet/resources.ts'
 import { agentCommand, blockOf, isOvn } from '../networks.ts'
 import { diskPools } from '../storage/pools.ts'
 import { lacksLimits, limitsAdvice } from '../traffic-control.ts'
-import { type Finding, missing, ok, warning } from './finding.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
 
 const oldestVersion = [6, 0] as const
 
@@ -17,7 +17,7 @@ export function versionFinding({ environment }: ServerInfo): Finding {
   const [major = 0, minor = 0] = server_version.split('.').map(Number)
   const isOld = major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1])
   return isOld
-    ? missing(
+    ? problem(
         'version',
         `${server_version} is older than ${oldestVersion.join('.')}`,
         'apt-get install incus',
@@ -33,7 +33,7 @@ export function guestsFinding(ctx: IncusContext, { environment }: ServerInfo): F
     )
   return /\bqemu\b/.test(environment.driver)
     ? ok('guests', 'virtual machines are supported')
-    : missing(
+    : problem(
         'guests',
         `virtual machines are not supported here (only ${environment.driver})`,
         'enable virtualization in the firmware, so that /dev/kvm exists',
@@ -45,13 +45,13 @@ export async function projectFinding(ctx: IncusContext, signal: AbortSignal): Pr
   const { project } = ctx.config
   const path = `/1.0/projects/${project}`
   const found = await ctx.client.find<{ config: Record<string, string> }>(path, { signal })
-  if (!found) return missing('project', `project ${project} does not exist`, 'slipway-server incus init')
+  if (!found) return problem('project', `project ${project} does not exist`, 'slipway-server incus init')
   const wrong = Object.entries({ 'features.networks': 'false', 'features.images': 'true' }).filter(
     ([key, value]) => found.config[key] !== value,
   )
   return wrong.length === 0
     ? ok('project', project)
-    : missing(
+    : problem(
         'project',
         `project ${project} does not have the features that Slipway needs`,
         ...wrong.map(([key, value]) => `incus project set ${project} ${key}=${value}`),
@@ -78,17 +78,17 @@ async function storageFinding(
   const path = `/1.0/storage-pools/${name}`
   const found = await ctx.client.find<{ driver: string; status: string }>(path, { signal })
   if (!found)
-    return missing(
+    return problem(
       'storage pool',
       `pool ${name} does not exist`,
       name === ctx.config.storagePool ? 'slipway-server incus init' : `incus storage create ${name} DRIVER`,
     )
   const { driver, status } = found
   if (status !== 'Created')
-    return missing('storage pool', `${name} is ${status}`, `incus storage info ${name}`)
+    return problem('storage pool', `${name} is ${status}`, `incus storage info ${name}`)
   const isRemote = environment.storage_supported_drivers?.some((one) => one.Name === driver && one.Remote)
   if (environment.server_clustered && isShared && !isRemote)
-    return missing(
+    return problem(
       'storage pool',
       `${name} (${driver}) is local to each member, but the location has storage = "shared"`,
       'set storage = "local" in its [[location]], or use a ceph or lvmcluster pool',
@@ -110,7 +110,7 @@ export function networkFinding(
   if (uplink !== undefined)
     return ok('network', `OVN with the uplink ${uplink}; public addresses from ${publicIpv4 || 'no block'}`)
   if (environment.firewall !== 'nftables')
-    return missing(
+    return problem(
       'network',
       `the firewall is ${environment.firewall}`,
       'apt-get install nftables; systemctl restart incus',
@@ -183,7 +183,7 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
     .flatMap(({ aliases }) => aliases.map(({ name }) => name))
   return names.length > 0
     ? ok('images', names.join(', '))
-    : missing(
+    : problem(
         'images',
         `project ${project} has no ${instanceType} image with an alias`,
         'slipway-server images import FILE --sha256 HEX --format qcow2',
@@ -212,18 +212,18 @@ async function memberFinding(
 ): Promise<Finding> {
   const step = `member ${member.name}`
   if (member.status !== 'Online')
-    return missing(
+    return problem(
       step,
       `is ${member.status}: ${member.message}`,
       'run systemctl status incus on this member, and incus cluster list',
     )
   if (hasAgents && !hasOvn && !agentReportOf(member.config))
-    return missing(step, 'accepts no VMs: this member has no agent, but other members have one', agentCommand)
+    return problem(step, 'accepts no VMs: this member has no agent, but other members have one', agentCommand)
   if (lacksLimits(ctx, member, hasOvn))
-    return missing(step, 'accepts no VMs: its kernel cannot limit their bandwidth', limitsAdvice)
+    return problem(step, 'accepts no VMs: its kernel cannot limit their bandwidth', limitsAdvice)
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
-    return missing(
+    return problem(
       step,
       'accepts no VMs: filtering between guests of one bridge is not confirmed',
       'run slipway-server incus init (or join) on this member, or set allow_unfiltered_internal = true in [location.incus]',
@@ -233,7 +233,7 @@ async function memberFinding(
   const gpus = gpusOf(await readResources(ctx, isCluster ? member.name : null, signal))
   const known = gpus.filter(({ model }) => !model.startsWith('PCI '))
   return known.length === 0
-    ? missing(
+    ? problem(
         step,
         'has no GPU that is in the catalogue',
         'run slipway-server doctor --engine incus on this member',

@@ -167,7 +167,7 @@ async function installSystem(
     ...(hook ? [`--customize-hook=upload ${shellWord(hook)} ${hookFile}`] : []),
     `--customize-hook=${setUpScript(arch, recipe, hook !== undefined)}`,
   ]
-  // What mmdebstrap mounts as root disappears with its own mount namespace, even if it is killed. In a
+  // If mmdebstrap runs as root in its own mount namespace, its mounts disappear even if it is killed. In a
   // container that allows no namespace, mmdebstrap cannot mount anything either.
   const isSeparable = isRoot() && (await succeeds(run('unshare', ['--mount', 'true'])))
   await run('mmdebstrap', [...options, suite, tarball, '-'], {

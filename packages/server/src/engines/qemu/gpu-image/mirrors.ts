@@ -42,7 +42,9 @@ export async function sourceLines(mirrors: Mirrors, suite: string, components: s
   ].join('')
 }
 
-/** Returns which of the packages the sources have. Downloads the package lists into a separate folder. */
+/**
+ * Returns those of the packages that the sources offer. Downloads the package lists into a separate folder.
+ */
 export async function availablePackages(
   workDir: string,
   sources: string,

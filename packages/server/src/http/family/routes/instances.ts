@@ -102,7 +102,10 @@ async function createBulk(call: FamilyCall) {
   return call.keep({ name: 'CREATE', type: 'vm', id: vmIds[0]! }, 'IN_PROGRESS', null, parts)
 }
 
-/** Returns the fields of all VMs, from a template of the project or of the request, and the type of their addresses. */
+/**
+ * Returns the fields that all VMs share, from a template of the project or from the request, and the type of the VMs'
+ * addresses.
+ */
 async function bulkVm(call: FamilyCall): Promise<{ vm: Members; type: string }> {
   const { body } = call
   refuseUnsupported(body, {

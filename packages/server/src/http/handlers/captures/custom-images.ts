@@ -12,7 +12,7 @@ import { operationResponse } from '../operations.ts'
 
 const noun = 'custom image'
 
-const lockedImage = async ({ tx, by, params }: Context<'customImageUpdate' | 'customImageDelete'>) =>
+const lockImageOrThrow = async ({ tx, by, params }: Context<'customImageUpdate' | 'customImageDelete'>) =>
   requireFound(noun, await lockCapture(tx, by.projectId, 'image', params.custom_image_id))
 
 export const customImageHandlers = {
@@ -42,10 +42,10 @@ export const customImageHandlers = {
   },
 
   customImageUpdate: async (context) =>
-    customImageView(await annotate(context.tx, context.by, await lockedImage(context), context.body)),
+    customImageView(await annotate(context.tx, context.by, await lockImageOrThrow(context), context.body)),
 
   async customImageDelete(context) {
-    const image = await lockedImage(context)
+    const image = await lockImageOrThrow(context)
     const refusal = protectionRefusal(noun, image)
     if (refusal) throw refusal
     await requireUnused(context.tx, image)

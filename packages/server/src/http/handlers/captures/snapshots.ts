@@ -10,7 +10,7 @@ import { commaList, idList, labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
 import { operationResponse } from '../operations.ts'
 
-const lockedSnapshot = async ({ tx, by, params }: Context<'snapshotUpdate' | 'snapshotDelete'>) =>
+const lockSnapshotOrThrow = async ({ tx, by, params }: Context<'snapshotUpdate' | 'snapshotDelete'>) =>
   requireFound('snapshot', await lockCapture(tx, by.projectId, 'snapshot', params.snapshot_id))
 
 export const snapshotHandlers = {
@@ -39,10 +39,10 @@ export const snapshotHandlers = {
   },
 
   snapshotUpdate: async (context) =>
-    snapshotView(await annotate(context.tx, context.by, await lockedSnapshot(context), context.body)),
+    snapshotView(await annotate(context.tx, context.by, await lockSnapshotOrThrow(context), context.body)),
 
   async snapshotDelete(context) {
-    const snapshot = await lockedSnapshot(context)
+    const snapshot = await lockSnapshotOrThrow(context)
     const refusal = protectionRefusal('snapshot', snapshot)
     if (refusal) throw refusal
     await requireUnused(context.tx, snapshot)

@@ -6,7 +6,7 @@ import { time } from '../../../postgres/time.ts'
 import { findWriter, insertTicket } from '../../../store/compute/consoles.ts'
 import { findVm } from '../../../store/compute/vms.ts'
 import { isAtLeast, readBearer } from '../../access.ts'
-import { takenBy } from '../../console/admission.ts'
+import { consoleInUse } from '../../console/admission.ts'
 import { consolePath } from '../../console/mount.ts'
 import type { Handlers } from '../../context.ts'
 
@@ -30,7 +30,7 @@ export const consoleHandlers = {
         `The VM has no console because it is in ${vm.state}.${nextStep[vm.state] ?? ''}`,
       )
     const writer = isWriter && !body.force ? await findWriter(tx, vm.id) : undefined
-    if (writer) throw takenBy(writer.holder)
+    if (writer) throw consoleInUse(writer.holder)
     const bearer = readBearer(request.headers)!
     const [secret, session_id] = [newToken('console'), uuid()]
     const expiresAt = await insertTicket(tx, {

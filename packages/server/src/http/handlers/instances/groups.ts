@@ -18,7 +18,7 @@ import { operationResponse } from '../operations.ts'
 
 type ChangeRoutes = 'instanceGroupUpdate' | 'instanceGroupStart' | 'instanceGroupStop' | 'instanceGroupDelete'
 
-const lockedGroup = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<GroupRow> =>
+const lockGroupOrThrow = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<GroupRow> =>
   requireFound('instance group', await lockGroup(tx, by.projectId, params.instance_group_id))
 
 function update(
@@ -56,16 +56,16 @@ export const instanceGroupHandlers = {
   },
 
   instanceGroupUpdate: async (context) =>
-    operationResponse(await update(context, await lockedGroup(context), context.body)),
+    operationResponse(await update(context, await lockGroupOrThrow(context), context.body)),
 
   instanceGroupStart: async (context) =>
-    operationResponse(await admitGroupStart(context.tx, context.by, await lockedGroup(context))),
+    operationResponse(await admitGroupStart(context.tx, context.by, await lockGroupOrThrow(context))),
 
   instanceGroupStop: async (context) =>
-    operationResponse(await admitGroupStop(context.tx, context.by, await lockedGroup(context))),
+    operationResponse(await admitGroupStop(context.tx, context.by, await lockGroupOrThrow(context))),
 
   async instanceGroupDelete(context) {
-    const group = await lockedGroup(context)
+    const group = await lockGroupOrThrow(context)
     refuseProtected(group)
     return operationResponse(
       await admitGroupDelete(context.tx, context.by, group, context.query.delete_disks ?? false),

@@ -42,7 +42,8 @@ interface RangeQuery {
 }
 
 /**
- * Reads the requested range. One-minute samples are kept for only a day, so older ranges use coarser samples.
+ * Returns the time range and the step that the query requests. One-minute samples are kept for only a day, so
+ * older ranges use coarser samples.
  */
 async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
   const now = Math.floor((await pingDatabase(db)).getTime() / 1000)
