@@ -277,14 +277,14 @@ test('disks can be created, grown, attached, detached and deleted', async () => 
   await slipway('vm', 'delete', 'holder', '--yes')
 })
 
-test('disks can be renamed, labelled, selected by labels and protected', async () => {
+test('disks can be renamed, labeled, selected by labels and protected', async () => {
   await slipway('disk', 'create', 'corpus', '--size', '10GiB', ...where, '--label', 'team=ml')
-  const labelled = async (selector: string) =>
+  const labeled = async (selector: string) =>
     (await json('disk', 'list', '-l', selector)).map((disk: { name: string }) => disk.name)
-  expect(await labelled('team=ml')).toEqual(['corpus'])
+  expect(await labeled('team=ml')).toEqual(['corpus'])
   await slipway('disk', 'label', 'corpus', 'stage=test', '--remove', 'team')
   expect((await json('disk', 'show', 'corpus')).labels).toEqual({ stage: 'test' })
-  expect(await labelled('team=ml')).toEqual([])
+  expect(await labeled('team=ml')).toEqual([])
   expect((await slipway('disk', 'rename', 'corpus', 'texts')).code).toBe(0)
   expect((await slipway('disk', 'protect', 'texts')).code).toBe(0)
   const refused = await slipway('disk', 'delete', 'texts', '--yes')
@@ -299,12 +299,12 @@ test('a VM with location “any”, a registered key and labels can be renamed, 
   const flags = ['--type', 'a100.1x', '--ssh-key', 'desk', '--label', 'team=ml', '--quiet']
   const created = await slipway('vm', 'create', 'tune', '--location', 'any', ...flags)
   expect(created).toMatchObject({ code: 0, stderr: '' })
-  const labelled = async (selector: string) =>
+  const labeled = async (selector: string) =>
     (await json('vm', 'list', '-l', selector)).map((vm: Vm) => [vm.name, vm.location])
   // GPUs of earlier tests may still be in quarantine, so the VM can be in either location.
-  expect(await labelled('team=ml')).toEqual([['tune', expect.stringMatching(/^(us-east1|eu-north1)-a$/)]])
+  expect(await labeled('team=ml')).toEqual([['tune', expect.stringMatching(/^(us-east1|eu-north1)-a$/)]])
   await slipway('vm', 'label', 'tune', 'stage=test', '--remove', 'team')
-  expect(await labelled('team=ml')).toEqual([])
+  expect(await labeled('team=ml')).toEqual([])
   expect((await slipway('vm', 'rename', 'tune', 'tuned')).code).toBe(0)
   expect((await slipway('vm', 'protect', 'tuned')).code).toBe(0)
   expect((await slipway('vm', 'delete', 'tuned', '--yes')).code).toBe(4)

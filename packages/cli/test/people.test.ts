@@ -138,7 +138,7 @@ describe('with the login of an owner', () => {
     expect((await asOwner('member', 'delete', 'hopper@example.com', '--yes', '--revoke-keys')).code).toBe(0)
   })
 
-  test('projects can be created with labels, labelled and selected by labels', async () => {
+  test('projects can be created with labels, labeled and selected by labels', async () => {
     const named = async (selector: string) =>
       (await asOwner('project', 'list', '-l', selector, '-o', 'columns=name', '--no-header')).stdout
     expect((await asOwner('project', 'create', 'lab', '--label', 'team=ml')).code).toBe(0)

@@ -29,7 +29,7 @@ const logIn = (...words: string[]) => {
 const caller = async () => JSON.parse((await cli.runAs(['whoami', '-o', 'json'])).stdout).caller
 const accessToken = () => JSON.parse(readFileSync(contextFile, 'utf8')).contexts.default.session.accessToken
 
-test('login requires the second factor after it has been set up, and accepts each code only once', async () => {
+test('login requires a two-factor code after two-factor authentication has been set up, and accepts each code only once', async () => {
   const { email, password } = cli.server
   expect(await logIn()).toMatchObject({ code: 0 })
   expect(await caller()).toMatchObject({ email, has_totp: false })
@@ -58,7 +58,7 @@ test('a login is one of the user’s sessions until logout', async () => {
   expect(await sessions(token)).toMatchObject({ code: 'unauthenticated' })
 })
 
-test('an operator can remove a lost second factor', async () => {
+test("an operator can remove a user's two-factor authentication", async () => {
   expect(await cli.slipway('admin', 'user', 'remove-totp', cli.server.email)).toMatchObject({ code: 0 })
   expect(await logIn()).toMatchObject({ code: 0 })
   expect(await caller()).toMatchObject({ has_totp: false })

@@ -108,10 +108,10 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     await terminal.see(/Nothing to show\.[\s\S]*For current cost, run `slipway cost`\.\nended with 0/)
   })
 
-  test('states are coloured, but not with NO_COLOR, --no-color or in a pipe', async () => {
+  test('states are colored, but not with NO_COLOR, --no-color or in a pipe', async () => {
     terminal.run('vm list')
     await terminal.see(/ended with 0/)
-    expect(terminal.colours()).toContain('\x1b[32mrunning')
+    expect(terminal.colors()).toContain('\x1b[32mrunning')
     for (const [words, environment] of [
       ['vm list --no-color'],
       ['vm list | cat'],
@@ -119,7 +119,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     ] as const) {
       terminal.run(words, environment)
       expect(await terminal.see(/ended with 0/)).toContain('running')
-      expect(terminal.colours()).not.toContain('\x1b[32m')
+      expect(terminal.colors()).not.toContain('\x1b[32m')
     }
   })
 

@@ -132,7 +132,7 @@ async function creationAtTerminal(server: {
     terminal.type('slipway vm list -o columns=name,type,location,state,usd_per_hour')
     terminal.press('Enter')
     await terminal.see(/columns=[\s\S]*\n\$ *\n*$/)
-    return terminal.colours().trimEnd()
+    return terminal.colors().trimEnd()
   } finally {
     terminal.close()
     // The shell may still write its history.
@@ -141,7 +141,7 @@ async function creationAtTerminal(server: {
 }
 
 /** The colors of a terminal and of dimmed text, on a light background. */
-const colours: Record<string, string> = {
+const colors: Record<string, string> = {
   31: '#b3261e',
   32: '#1a7f37',
   33: '#8a6100',
@@ -167,7 +167,7 @@ function htmlOf(screen: string): string {
           return closed
         }
         open += 1
-        return `<span style="${code === '1' ? 'font-weight:600' : `color:${colours[code] ?? 'inherit'}`}">`
+        return `<span style="${code === '1' ? 'font-weight:600' : `color:${colors[code] ?? 'inherit'}`}">`
       })
       .join(''),
   )

@@ -40,7 +40,8 @@ export const errorMeaning: Record<ErrorCode, string> = {
   permission_denied: 'The caller can see the resource but is not allowed to do this.',
   quota_exceeded: 'The request exceeds a quota of the project or organization, or the budget.',
   suspended: 'The operator has suspended the organization.',
-  totp_enrolment_required: 'The organization requires a second factor, and the user signed in without one.',
+  totp_enrolment_required:
+    'The organization requires two-factor authentication, and the user signed in without it.',
   not_found: 'The resource does not exist, or the caller has no access to it.',
   method_not_allowed: 'The path does not support this method; `Allow` lists the supported methods.',
   protected: 'Deletion protection is on. Turn it off first.',

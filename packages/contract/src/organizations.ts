@@ -25,7 +25,7 @@ export const Organization = record('Organization', {
     description: 'The id of the customer at the payment provider. Empty until the customer is created.',
   }),
   require_totp: Type.Boolean({
-    description: 'Whether members need a second factor to access this organization.',
+    description: 'Whether members need two-factor authentication to access this organization.',
   }),
 })
 export type Organization = Static<typeof Organization>
@@ -206,9 +206,9 @@ export const organizationRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/organizations/{organization_id}',
     tag: 'Organizations',
-    summary: 'Rename an organization, or require a second factor from its members',
+    summary: 'Rename an organization, or require two-factor authentication from its members',
     description:
-      'Only an owner who is signed in with a second factor can require one. Members who signed in without a second factor then get 403 `totp_enrolment_required`. Access keys are not affected.',
+      'Only an owner who is signed in with two-factor authentication can require it. Members who signed in without it then get 403 `totp_enrolment_required`. Access keys are not affected.',
     access: 'owner',
     body: body('OrganizationUpdate', {
       name: Type.Optional(DisplayName),

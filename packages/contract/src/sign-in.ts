@@ -13,7 +13,7 @@ import {
 } from './schema.ts'
 
 /**
- * Sign-in routes other than those for tokens: password resets, second factors, single sign-on and sessions.
+ * Sign-in routes other than those for tokens: password resets, two-factor authentication, single sign-on and sessions.
  */
 
 export const Session = record('Session', {
@@ -57,7 +57,7 @@ export const signInRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/auth/reset',
     summary: 'Set a new password with a reset code',
-    description: 'Ends all sessions of the user. The second factor is kept.',
+    description: 'Ends all sessions of the user. Two-factor authentication stays on.',
     access: 'public',
     body: body('ResetRequest', { code, password: Password }),
     response: Empty,
@@ -79,8 +79,8 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/totp',
-    summary: 'Start setting up a second factor',
-    description: 'The second factor becomes active when you confirm it with a code.',
+    summary: 'Start setting up two-factor authentication',
+    description: 'Two-factor authentication becomes active when you confirm it with a code.',
     access: 'user',
     body: body('TotpRequest', { current_password: Type.String({ minLength: 1, maxLength: 256 }) }),
     response: record('TotpSecret', {
@@ -95,9 +95,9 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/totp/confirm',
-    summary: 'Confirm the second factor',
+    summary: 'Confirm two-factor authentication',
     description:
-      'Only this response shows the recovery codes. Each code can be used once instead of the second factor.',
+      'Only this response shows the recovery codes. Each recovery code can be used once instead of a code from the authenticator app.',
     access: 'user',
     body: body('TotpConfirmation', { code: totpCode }),
     response: record('RecoveryCodes', { recovery_codes: Type.Array(Type.String()) }),
@@ -107,7 +107,7 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/totp/remove',
-    summary: 'Remove the second factor',
+    summary: 'Remove two-factor authentication',
     access: 'user',
     body: body('TotpRemoval', { code: totpCode }),
     response: Empty,

@@ -59,7 +59,7 @@ const ReservationSpecification = Type.Union(
       {
         selection_strategy: Type.Enum(['lowest_cost', 'on_demand'], {
           description:
-            '`lowest_cost`: the VM uses the cheapest reservation that has enough unused GPUs, or no reservation if there is none. `on_demand`: the VM uses no reservation.',
+            '`lowest_cost`: the VM uses the cheapest reservation that has enough unused GPUs, or no reservation if there is none. `on_demand`: the VM uses no reservation when it is created.',
         }),
       },
       closed,
@@ -67,7 +67,7 @@ const ReservationSpecification = Type.Union(
   ],
   {
     description:
-      'Which reservation the VM uses: the one in `id`, or the one that `selection_strategy` chooses. The default is the strategy `lowest_cost`.',
+      'Which reservation the VM uses when it is created: the one in `id`, or the one that `selection_strategy` chooses. The default is the strategy `lowest_cost`. The action `START` uses the strategy `lowest_cost`.',
   },
 )
 

@@ -60,7 +60,7 @@ export class ApiError extends Error {
   readonly fits: number | undefined
   /** With `out_of_stock`: the queue that a capacity request would join. */
   readonly queue: ApiErrorBody['queue']
-  /** True if the password is correct, but the second-factor code is missing. */
+  /** True if the password is correct, but the two-factor code is missing. */
   readonly needsTotp: boolean
   /** How long the service asks the client to wait before a retry. */
   readonly retryAfterMs: number | undefined

@@ -138,21 +138,21 @@ try {
   )
 
   const lost = incus.names.at(-1)!
-  incus.behaviour.set(lost, 'dead')
+  incus.behavior.set(lost, 'dead')
   const lostMs = performance.now()
   const before = await countUp()
   while ((await countUp()) >= before) await sleep(200)
   // Incus reports a member as offline 20 s after its last heartbeat by default.
   show(
-    'time until a host that Incus reports as offline is down, s',
+    'time from when Incus reports a host offline until it is marked down, s',
     (performance.now() - lostMs) / 1_000,
     'target ≤ 20, in addition to the 20 s of Incus',
   )
-  incus.behaviour.delete(lost)
+  incus.behavior.delete(lost)
   const repairedMs = performance.now()
   while ((await countUp()) < before) await sleep(200)
   show(
-    'time until a host that Incus shows as online again is up, s',
+    'time from when Incus reports a host online until it is marked up, s',
     (performance.now() - repairedMs) / 1_000,
     'target ≤ 10',
   )

@@ -66,7 +66,7 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
 function requireFormat(format: string | undefined): ImageFormat {
   if (format === 'qcow2' || format === 'raw') return format
   throw new ConfigError(
-    `${format === undefined ? 'Missing --format' : `Unknown format ${format}`}. Supported: qcow2, raw. \`qemu-img info FILE\` shows the format of a file that you trust.`,
+    `${format === undefined ? 'Missing --format' : `Unknown format ${format}`}. Supported: qcow2, raw. If you trust the file, run \`qemu-img info FILE\` to see its format.`,
   )
 }
 

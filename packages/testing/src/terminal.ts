@@ -23,7 +23,7 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
   tmux('-f', '/dev/null', 'new-session', '-d', '-x', String(columns), '-y', '40', '-c', folder, shell)
 
   const screen = () => tmux('capture-pane', '-p')
-  const colours = () => tmux('capture-pane', '-p', '-e')
+  const colors = () => tmux('capture-pane', '-p', '-e')
 
   /** Waits until the screen matches, and returns it. */
   async function see(wanted: RegExp, limitMs = 120_000): Promise<string> {
@@ -38,7 +38,7 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
 
   return {
     screen,
-    colours,
+    colors,
     see,
     /** Starts a command on a clean screen. */
     run(words: string, environment = ''): void {

@@ -64,8 +64,8 @@ test('npx @slipway/server prints its version, and serves the API and the console
 })
 
 test('a dry run of a release packs everything, lists what blocks it and publishes nothing', async () => {
-  const way = { HOME: outside.home }
-  const dryRun = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env: way })
+  const env = { HOME: outside.home }
+  const dryRun = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env })
   const { code, output } = await dryRun.ended()
   expect(code).toBe(0)
   for (const name of ['@slipway/sdk', 'slipway', '@slipway/server'])

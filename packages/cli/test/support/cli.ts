@@ -47,7 +47,7 @@ export function freshHome() {
     return { code, stdout: stdout.text, stderr: stderr.text }
   }
 
-  /** Runs the real executable to its end, for behaviour of the process such as signals and child processes. */
+  /** Runs the real executable to its end, for behavior of the process such as signals and child processes. */
   async function executable(words: string[], options: RunOptions = {}): Promise<Run> {
     const program = startProgram(process.execPath, [binary, ...words], {
       cwd: options.cwd ?? home,

@@ -87,9 +87,9 @@ export const adminAccountRoutes = defineRoutes({
     method: 'DELETE',
     path: '/v0.1/admin/users/{user_id}/totp',
     tag: 'Operators',
-    summary: 'Remove a user’s second factor',
+    summary: 'Remove a user’s two-factor authentication',
     description:
-      'Use this for a user who lost both the second factor and the recovery codes. Ends all sessions of the user.',
+      'Use this for a user who lost both the authenticator app and the recovery codes. Ends all sessions of the user.',
     access: 'operator',
     response: Empty,
     errors: ['conflict'],

@@ -62,7 +62,7 @@ const ListedUser = record('ListedUser', {
 
 export const AdminUserDetails = record('AdminUserDetails', {
   ...AdminUser.properties,
-  has_totp: Type.Boolean({ description: 'Whether the user has a second factor.' }),
+  has_totp: Type.Boolean({ description: 'Whether the user has two-factor authentication.' }),
   has_password: Type.Boolean({ description: 'False for an account that uses single sign-on.' }),
   sessions: Type.Integer({ description: 'The number of current sessions.' }),
   memberships: Type.Array(

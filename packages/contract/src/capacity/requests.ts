@@ -93,7 +93,7 @@ const requestFields = {
   on_available: Type.Enum(['create', 'hold']),
   request: Type.Record(Type.String(), Type.Unknown(), {
     description:
-      'The body of the request. A request that the service made to replace an unhealthy VM has `replace_vm_id`. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
+      'The body of the request. A request that the service made to move an unhealthy VM to other GPUs has `replace_vm_id`, the id of that VM. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
   }),
   gpus_wanted: Type.Integer(),
   gpus_held: Type.Integer({ description: 'GPUs that are currently held for the request.' }),

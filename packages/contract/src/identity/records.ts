@@ -13,7 +13,7 @@ export const TokenRequest = Type.Union(
           minLength: 1,
           maxLength: 64,
           description:
-            'Required if the user has a second factor: the six digits that the authenticator app shows, or a recovery code. If it is missing and the password is correct, the error is `invalid_grant` with `error_description` `totp_required`.',
+            'Required if the user has two-factor authentication: the six digits that the authenticator app shows, or a recovery code. If it is missing and the password is correct, the error is `invalid_grant` with `error_description` `totp_required`.',
         }),
       ),
     }),
@@ -49,7 +49,9 @@ export const RootResponse = record('Root', {
     id: Uuid,
     email: Type.String(),
     is_operator: Type.Boolean(),
-    has_totp: Type.Boolean({ description: 'Whether the user has set up a second factor; false for keys.' }),
+    has_totp: Type.Boolean({
+      description: 'Whether the user has set up two-factor authentication; false for keys.',
+    }),
     role: Type.String({ description: 'The role of the access key. Empty for other callers.' }),
     project_id: Type.String({
       description: 'The project of the access key. Empty for organization keys and other callers.',

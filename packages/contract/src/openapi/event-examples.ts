@@ -298,7 +298,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     stop_vms: true,
   }),
-  'organization.updated': organization('The name or second-factor requirement of the organization changed.', {
+  'organization.updated': organization('The name or two-factor requirement of the organization changed.', {
     name: 'Harbour Labs',
     require_totp: true,
   }),
@@ -375,8 +375,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'user.signed_in': user('A user signed in.', { provider: 'example' }),
   'user.signed_out': user('A user signed out.'),
   'user.suspended': user('An operator suspended a user.', { email: 'ada@example.com' }),
-  'user.totp_enabled': user('A user set up a second factor.'),
-  'user.totp_removed': user('A second factor was removed.', { email: 'ada@example.com' }),
+  'user.totp_enabled': user('A user set up two-factor authentication.'),
+  'user.totp_removed': user('Two-factor authentication was removed from a user.', {
+    email: 'ada@example.com',
+  }),
   'user.updated': user('An operator changed a user.', { email: 'ada@example.com' }),
   'vm.attaching_disks': vm('Disks are being attached.', {
     ...operationData('ATTACH'),

@@ -50,7 +50,7 @@ export function setUpTotp(
     const secret = newTotpSecret()
     await services.database.transaction(async (tx) => {
       if ((await lockUser(tx, id))?.totp_confirmed_at)
-        throw new Failure('conflict', 'The account already has a second factor. Remove it first.')
+        throw new Failure('conflict', 'The account already uses two-factor authentication. Remove it first.')
       await beginTotp(tx, id, sealSecret(services.secretKey, secret))
     })
     return totpUri(secret, self.email)
@@ -69,7 +69,10 @@ export function confirmSecondFactor(
 ): Promise<string[]> {
   return runCountedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_sealed || user.totp_confirmed_at)
-      throw new Failure('conflict', 'There is no second factor to confirm. Begin with POST /v0.1/auth/totp.')
+      throw new Failure(
+        'conflict',
+        'There is no two-factor setup to confirm. Begin with POST /v0.1/auth/totp.',
+      )
     if (!(await isTotpCorrect(tx, services, user, code))) throw wrongCode()
     const codes = newRecoveryCodes()
     await confirmTotp(tx, user.id, codes.map(recoveryHash))
@@ -86,7 +89,8 @@ export function removeSecondFactor(
   code: string,
 ): Promise<void> {
   return runCountedChange(services, visitor, self, async (tx, user) => {
-    if (!user.totp_confirmed_at) throw new Failure('conflict', 'There is no second factor to remove.')
+    if (!user.totp_confirmed_at)
+      throw new Failure('conflict', 'This account does not use two-factor authentication.')
     if (!(await isSecondFactorCorrect(tx, services, user, code))) throw wrongCode()
     await removeTotp(tx, user.id)
     await markSecondFactor(tx, user.id, null, false)
@@ -97,7 +101,7 @@ export function removeSecondFactor(
 /** Removes the second factor of a user who lost it, at the request of an operator. */
 export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string): Promise<void> {
   const user = requireFound('user', await lockUser(tx, userId))
-  if (!user.totp_sealed) throw new Failure('conflict', 'This user has no second factor.')
+  if (!user.totp_sealed) throw new Failure('conflict', 'This user does not use two-factor authentication.')
   await removeTotp(tx, userId)
   await revokeTokenFamiliesOfUser(tx, userId)
   const { email } = user

@@ -18,8 +18,8 @@ import { refreshSession, sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /**
- * An account with a second factor requires the password and a code. A missing code is reported only if the
- * password is correct.
+ * An account with two-factor authentication requires the password and a code. A missing code is reported only
+ * if the password is correct.
  */
 export function signIn(
   services: Services,
@@ -48,10 +48,13 @@ async function requireSecondFactor(
   code: string | undefined,
 ): Promise<void> {
   if (code === undefined)
-    throw invalidGrant('This account has a second factor. Send its code as totp_code.', 'totp_required')
+    throw invalidGrant(
+      'This account uses two-factor authentication. Send the code as totp_code.',
+      'totp_required',
+    )
   if (await isSecondFactorCorrect(tx, services, user, code)) return
   recordFailedSignIn(services, visitor, user, 'second_factor')
-  throw invalidGrant('The second factor code is wrong or was already used.')
+  throw invalidGrant('The two-factor code is wrong or was already used.')
 }
 
 /** Queries the provider of a single sign-on session first, so that a role ends soon after its claim is removed. */

@@ -6,17 +6,17 @@ export const testCards = [
   {
     number: '4242424242424242',
     brand: 'Visa',
-    behaviour: 'works',
+    behavior: 'works',
     meaning: 'is accepted and pays every invoice',
   },
   {
     number: '4000000000000341',
     brand: 'Visa',
-    behaviour: 'declined-later',
+    behavior: 'declined-later',
     meaning: 'is accepted, then declined when an invoice is due',
   },
-  { number: '4000000000000002', brand: 'Visa', behaviour: 'declined', meaning: 'is declined' },
-  { number: '4000000000000069', brand: 'Visa', behaviour: 'expired', meaning: 'has expired' },
+  { number: '4000000000000002', brand: 'Visa', behavior: 'declined', meaning: 'is declined' },
+  { number: '4000000000000069', brand: 'Visa', behavior: 'expired', meaning: 'has expired' },
 ] as const
 
 export type CardProblem = 'unknown' | 'declined' | 'expired' | 'bad-expiry'
@@ -39,15 +39,15 @@ export function readTestCard(number: string, expiry: string, today: string): Car
   if (!known) return { ok: false, problem: 'unknown' }
   const parts = /^\s*(0?[1-9]|1[0-2])\s*\/\s*(20)?([0-9]{2})\s*$/.exec(expiry)
   if (!parts) return { ok: false, problem: 'bad-expiry' }
-  if (known.behaviour === 'declined') return { ok: false, problem: 'declined' }
+  if (known.behavior === 'declined') return { ok: false, problem: 'declined' }
   const card: Card = {
-    reference: `test-${known.behaviour}`,
+    reference: `test-${known.behavior}`,
     brand: known.brand,
     last4: digits.slice(-4),
     expiresMonth: Number(parts[1]),
     expiresYear: 2000 + Number(parts[3]),
   }
-  if (known.behaviour === 'expired' || hasExpired(card, today)) return { ok: false, problem: 'expired' }
+  if (known.behavior === 'expired' || hasExpired(card, today)) return { ok: false, problem: 'expired' }
   return { ok: true, card }
 }
 

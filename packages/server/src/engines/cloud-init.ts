@@ -68,7 +68,8 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
       ssh_deletekeys: true,
       ssh_keys: { ed25519_private: openSshPrivateKey(sshHostKey), ed25519_public: sshHostKey.publicKey },
     }),
-    // cloud-init treats changed user data as a new machine, and would generate new host keys.
+    // Incus changes the instance id when the user data changes. cloud-init then treats the guest as a new
+    // machine, and would generate new host keys.
     ...(sshHostKey?.privateKey === '' && { ssh_deletekeys: false }),
     ...((spec.group || isFirstBootOfCopy(spec)) && {
       bootcmd: [
@@ -94,8 +95,9 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
 }
 
 /**
- * Returns whether this is the first boot of a VM from a custom image. Later boots have different user data,
- * so cloud-init would treat them as a new machine and run the command again.
+ * Returns whether this is the first boot of a VM from a custom image. The command must not be in the user data
+ * of later boots: that user data differs, so Incus changes the instance id, and cloud-init would run the
+ * command again.
  */
 const isFirstBootOfCopy = ({ image, isNew, sshHostKey }: VmSpec): boolean =>
   image.isCustom === true && (sshHostKey ? sshHostKey.privateKey !== '' : isNew)

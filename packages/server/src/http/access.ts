@@ -254,7 +254,7 @@ export function requireRole(
   if (lacksSecondFactor)
     throw new Failure(
       'totp_enrolment_required',
-      'This organization requires a second factor. Set one up for your account, then sign in with it.',
+      'This organization requires two-factor authentication. Set it up for your account, then sign in again.',
     )
   if (route.access === 'visible') return
   const needed = roles.indexOf(route.access as Role)

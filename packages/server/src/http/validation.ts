@@ -115,15 +115,16 @@ function requireOneForm(forms: Form[], value: object): void {
   }
 }
 
-/** Returns, for example, `exactly one of size, or any of name, description`. */
+/** Returns, for example, `either size, or any of name, description`, or `exactly one of vm, start_vm_id`. */
 function choiceOf(forms: Form[]): string {
   const [single, several] = [true, false].map((isSingle) =>
     forms
       .filter(({ keyFields }) => (keyFields.length === 1) === isSingle)
       .flatMap(({ keyFields }) => keyFields),
   ) as [string[], string[]]
-  const one = `exactly one of ${[...new Set(single)].join(', ')}`
-  return several.length === 0 ? one : `${one}, or any of ${several.join(', ')}`
+  const names = [...new Set(single)]
+  const one = names.length === 1 ? names[0]! : `exactly one of ${names.join(', ')}`
+  return several.length === 0 ? one : `either ${one}, or any of ${several.join(', ')}`
 }
 
 function overlap({ properties }: Form, value: unknown): number {

@@ -32,7 +32,7 @@ export function writerOf(
   const respond = (tx: Tx, { contextIn, once }: Write) =>
     runOnce(tx, once, async () => {
       const result = await runIfAllowed(tx, contextIn(tx))
-      if (route.isAudited && !tx.hasSignalled('events')) throw new Error(`${id} wrote no audit event`)
+      if (route.isAudited && !tx.hasSignaled('events')) throw new Error(`${id} wrote no audit event`)
       return jsonTextOf(result)
     })
   async function runIfAllowed(tx: Tx, context: Context) {

@@ -78,7 +78,7 @@ export class Database implements Queryable {
     this.pool.on('error', (error) => {
       // The pool adds its client to the error, with details that must not be logged.
       Reflect.deleteProperty(error, 'client')
-      // Connections end after their pool, and their errors then do not matter.
+      // While the pool is closing, connections may still fail; these errors do not matter.
       if (!this.pool.ending) options.onError?.(error)
     })
     const watch = new ResponseWatch(responseMs)
@@ -96,8 +96,8 @@ export class Database implements Queryable {
 
   #send(config: pg.QueryConfig): Promise<QueryResult> {
     return this.pool.query(queryOf(config)).then(this.#releaseAndReturn, (error) =>
-      // The pool has closed the connection. Retries end at the latest when no connection is older than the
-      // migration.
+      // A migration made the plan outdated, and the pool has closed the connection. Retries end once every
+      // connection older than that migration has been closed.
       isOutdatedPlan(error) ? this.#send(config) : this.#releaseAndThrow(error),
     )
   }
@@ -197,7 +197,7 @@ function autocommit(query: Queryable['query'], given: Pick<Tx, 'signal' | 'share
     enqueue: async (write, item) => void (await write(tx, [item])),
     awaitAtCommit: async (statement) => void (await statement),
     readWithCommit: async () => undefined,
-    hasSignalled: () => false,
+    hasSignaled: () => false,
     onEnd: () => {},
   }
   return tx

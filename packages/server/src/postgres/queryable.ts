@@ -40,7 +40,7 @@ export interface Tx extends Queryable {
   readWithCommit<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined>
   /** Wakes the listeners of the topic, in all processes, once the transaction has committed. */
   signal(...signal: Signal): void
-  hasSignalled(topic: Topic): boolean
+  hasSignaled(topic: Topic): boolean
   /** Runs after the commit or the rollback. */
   onEnd(run: (isCommitted: boolean) => void): void
 }

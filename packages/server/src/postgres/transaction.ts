@@ -103,7 +103,7 @@ export class Transaction implements Tx {
     this.#signals.set(`${signal[0]} ${signal[1]}`, signal)
   }
 
-  hasSignalled(topic: Signal[0]): boolean {
+  hasSignaled(topic: Signal[0]): boolean {
     return [...this.#signals.values()].some(([each]) => each === topic)
   }
 
@@ -220,8 +220,8 @@ export class BatchMember implements Tx {
     this.batch.signal(...signal)
   }
 
-  hasSignalled(topic: Signal[0]): boolean {
-    return this.batch.hasSignalled(topic)
+  hasSignaled(topic: Signal[0]): boolean {
+    return this.batch.hasSignaled(topic)
   }
 
   onEnd(run: (isCommitted: boolean) => void): void {

@@ -17,7 +17,7 @@ export interface AdmittedOperation extends NewOperation {
 
 /**
  * Writes the operation and its start event. If this process's worker has a free slot, it begins the operation
- * after the commit; otherwise all workers are signalled.
+ * after the commit; otherwise all workers are signaled.
  */
 export const writeOperation: (tx: Tx, operation: AdmittedOperation) => Promise<OperationRow> =
   gatheredChange(writeOperations)

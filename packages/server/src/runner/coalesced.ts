@@ -1,4 +1,7 @@
-/** Runs `work` on request, one run at a time. A request during a run causes another run after it. */
+/**
+ * Runs `work` on request, one run at a time. A request during a run causes another run after it, unless `work`
+ * rejects: then `run` rejects for these requests too, and the next run needs a new request.
+ */
 export class CoalescedTask {
   readonly #work: () => Promise<boolean | undefined>
   #isWanted = false

@@ -42,7 +42,7 @@ async function enrol(person: Person) {
   return { uri: otpauth_uri, recoveryCodes: recovery_codes, spent: code }
 }
 
-test('a second factor is requested only after the correct password, and each code works once', async () => {
+test('a two-factor code is requested only after the correct password, and each code works once', async () => {
   const person = await newPerson()
   const { uri, spent } = await enrol(person)
   expect(failureOf(await signIn(person.email))).toEqual([400, 'invalid_grant', 'totp_required'])
@@ -58,7 +58,7 @@ test('a second factor is requested only after the correct password, and each cod
   expect(failureOf(await signIn(person.email, { totp_code }))[1]).toBe('invalid_grant')
 })
 
-test('the caller can see whether a second factor is set up, and an unconfirmed one does not count', async () => {
+test('the caller can see whether two-factor authentication is set up, which counts only after it is confirmed', async () => {
   const person = await newPerson()
   const hasTotp = async () => (await service.ok('rootGet', { token: person.token })).caller.has_totp
   expect(await hasTotp()).toBe(false)
@@ -79,7 +79,7 @@ test('one code completes only one of several concurrent sign-ins', async () => {
   expect(responses.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
 })
 
-test('each recovery code replaces a second-factor code once, in any spelling', async () => {
+test('each recovery code replaces a two-factor code once, in any spelling', async () => {
   const person = await newPerson()
   const { recoveryCodes } = await enrol(person)
   expect(recoveryCodes).toHaveLength(10)
@@ -94,7 +94,7 @@ test('each recovery code replaces a second-factor code once, in any spelling', a
   expect((await signIn(stranger.email, { totp_code: recoveryCodes[2] })).status).toBe(400)
 })
 
-test('wrong second-factor codes are counted together, and a correct password does not reset the count', async () => {
+test('wrong two-factor codes are counted together, and a correct password does not reset the count', async () => {
   const person = await newPerson()
   const { uri } = await enrol(person)
   const limit = service.config.limits.passwordFailuresPerMinute
@@ -107,7 +107,7 @@ test('wrong second-factor codes are counted together, and a correct password doe
   expect((await service.call('authTotpRemove', { token, body: { code: '000000' } })).status).toBe(429)
 })
 
-test('setting up a second factor needs the password, removing it needs a code, and its secret is encrypted at rest', async () => {
+test('setting up two-factor authentication needs the password, removing it needs a code, and its secret is encrypted at rest', async () => {
   const person = await newPerson()
   const { token } = person
   const wrong = { token, body: { current_password: 'not this one' } }
@@ -127,7 +127,7 @@ test('setting up a second factor needs the password, removing it needs a code, a
   expect((await signIn(person.email)).status).toBe(200)
 })
 
-test('an operator can remove a lost second factor, which ends the sessions of the user', async () => {
+test("an operator can remove a user's two-factor authentication, which ends the user's sessions", async () => {
   const person = await newPerson()
   await enrol(person)
   const target = { token: service.credentials.operator_key, params: { user_id: person.id } }
@@ -137,7 +137,7 @@ test('an operator can remove a lost second factor, which ends the sessions of th
   expect((await service.call('adminUserTotpDelete', target)).status).toBe(409)
 })
 
-test('an organization that requires a second factor refuses sessions without one, but still accepts keys', async () => {
+test('an organization that requires two-factor authentication refuses sessions without it, but still accepts keys', async () => {
   const organization_id = await addOrganization(service.database)
   const params = { organization_id }
   const owner = await newPerson({ [organization_id]: 'owner' })

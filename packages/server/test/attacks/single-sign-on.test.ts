@@ -280,7 +280,7 @@ test('a role follows its claim at each sign-in and ends with it, and a role from
   expect(rename.status).toBe(409)
 })
 
-test('a second factor at the provider counts where an organization requires one', async () => {
+test('two-factor authentication at the provider counts where an organization requires it', async () => {
   const organization_id = await addOrganization(service.database, 'Careful')
   await service.sql('UPDATE organizations SET require_totp = true WHERE id = $1', [organization_id])
   const plain = await signIn()

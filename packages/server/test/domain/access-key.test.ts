@@ -7,7 +7,7 @@ const anyKey = fc
   .infiniteStream(fc.integer({ min: 0, max: 255 }))
   .map((bytes) => newAccessKey((n) => Uint8Array.from({ length: n }, () => bytes.next().value as number)))
 
-test('a new access key has the documented format and is recognised', () => {
+test('a new access key has the documented format and is recognized', () => {
   fc.assert(
     fc.property(anyKey, ({ text, prefix }) => {
       expect(text).toMatch(/^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)

@@ -27,7 +27,7 @@ test('OpenSSH derives the public key of a host key from its private key file', (
   }
 })
 
-test('host keys are unique, and each ends with its public half where dropbear expects it', () => {
+test("host keys are unique, and in dropbear's format each ends with its public half", () => {
   const [one, two] = [newHostKey(), newHostKey()]
   expect(one.privateKey).not.toBe(two.privateKey)
   const point = hostKeyBlob(one).subarray(-32)
@@ -35,7 +35,7 @@ test('host keys are unique, and each ends with its public half where dropbear ex
   expect(dropbearPrivateKey(one)).toHaveLength(4 + 11 + 4 + 64)
 })
 
-test('only an ed25519 key is recognised as a host key', () => {
+test('only an ed25519 key is recognized as a host key', () => {
   const blob = hostKeyBlob(newHostKey())
   expect(ed25519KeyOf(blob)?.asymmetricKeyType).toBe('ed25519')
   expect(ed25519KeyOf(blob.subarray(1))).toBeUndefined()

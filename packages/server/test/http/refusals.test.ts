@@ -58,7 +58,7 @@ describe('a refusal', () => {
       return [response.status, (response.body as unknown as { message: string }).message]
     }
     const choice =
-      'exactly one of action, type, ttl_seconds, idle_policy, on_gpu_fault, or any of name, labels, description, deletion_protection.'
+      'either exactly one of action, type, ttl_seconds, idle_policy, on_gpu_fault, or any of name, labels, description, deletion_protection.'
     expect(await update({})).toEqual([400, `Send ${choice}`])
     expect(await update({ colour: 1 })).toEqual([400, `Send ${choice}`])
     expect(await update({ action: 'STOP', type: 'a100.2x' })).toEqual([

@@ -57,7 +57,7 @@ test.concurrent.each([
     /does not respond/,
     1,
   ],
-])('%s fails with its reason', async (_name, args, reason, expected) => {
+])('%s fails, and the error states the reason', async (_name, args, reason, expected) => {
   const { code, errors } = await launcher.start(args).ended()
   expect(errors).toMatch(reason)
   expect(errors).not.toMatch(/^ +at /m)

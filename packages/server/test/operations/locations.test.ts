@@ -150,7 +150,7 @@ test('the out_of_stock message says whether the location has such GPUs at all, a
     available_locations: ['eu-north1-a'],
   })
   expect((await refusal('a40.8x')).message).toBe(
-    'a40.8x is out of stock in us-east1-a, which has no host with 8 A40 48GB PCIe GPUs. No location has such a host in service. Choose another type.',
+    'a40.8x is out of stock in us-east1-a, which has no host with 8 A40 48GB PCIe GPUs. No location has a host in service that can run this type. Choose another type.',
   )
   const resources = resourcesOf(service)
   await resources.newVm({ type: 'a100.1x', location: 'eu-north1-a' })

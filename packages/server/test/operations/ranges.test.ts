@@ -75,7 +75,9 @@ test('a range that VMs of another project use on bridges is out of stock until t
     status: 409,
     body: {
       code: 'out_of_stock',
-      message: expect.stringMatching(/172\.27\.\d+\.\d+\/\d+ is out of stock in us-east1-a.*another range/),
+      message: expect.stringMatching(
+        /out of stock in us-east1-a.*overlaps 172\.27\.\d+\.\d+\/\d+\..*another range/,
+      ),
       available_locations: ['us-west1-a', 'eu-north1-a'],
     },
   }

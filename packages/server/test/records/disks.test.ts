@@ -79,8 +79,8 @@ test('a disk that is being deleted cannot be changed', async () => {
 })
 
 test.each([
-  [{}, /exactly one of size, or any of name, labels/],
-  [{ size: '20GiB', name: 'x' }, /exactly one of/],
+  [{}, /either size, or any of name, labels/],
+  [{ size: '20GiB', name: 'x' }, /send either size, or any of/],
   [{ description: 'two\nlines' }, /without line breaks/],
   [{ deletion_protection: 'yes' }, /true or false/],
 ])('a disk update such as %j is rejected', async (body, message) => {

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** How each kind of resource with labels is created, listed, updated and read. */
-interface Labelled {
+interface Labeled {
   list: RouteId
   update: RouteId
   get: RouteId
@@ -27,7 +27,7 @@ interface Labelled {
 }
 
 let blocks = 10
-const kinds: Record<string, Labelled> = {
+const kinds: Record<string, Labeled> = {
   disk: {
     ...{ list: 'diskList', update: 'diskUpdate', get: 'diskGet', param: 'disk_id' },
     create: (given) => resources.newDisk(given),
@@ -56,11 +56,11 @@ const kinds: Record<string, Labelled> = {
       return (await service.ok('projectCreate', { body, token: owner })).id
     },
   },
-} satisfies Record<string, Labelled>
+} satisfies Record<string, Labeled>
 
-const tokenFor = (kind: Labelled) => (kind.list === 'projectList' ? { token: owner } : {})
+const tokenFor = (kind: Labeled) => (kind.list === 'projectList' ? { token: owner } : {})
 
-async function namesWith(kind: Labelled, label_selector: string): Promise<string[]> {
+async function namesWith(kind: Labeled, label_selector: string): Promise<string[]> {
   const response = await service.ok(kind.list, { query: { label_selector }, ...tokenFor(kind) })
   const items = (Array.isArray(response) ? response : (response as { items: unknown[] }).items) as {
     name: string

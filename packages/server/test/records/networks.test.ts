@@ -162,6 +162,13 @@ test('exactly one of several concurrent assignments of an address succeeds', asy
   const { operation_id } = won[0]!.body.operation
   for (const { status, body } of tried)
     if (status !== 200) expect(body).toMatchObject({ code: 'conflict', details: { operation_id } })
+  const isBeingAssigned = {
+    status: 409,
+    body: { message: expect.stringMatching(/is being assigned/), details: { operation_id } },
+  }
+  const withAddress = { body: vmBody({ public_address_id: id }) }
+  expect(await service.call('vmCreate', withAddress)).toMatchObject(isBeingAssigned)
+  expect(await service.call('addressDelete', { params: { address_id: id } })).toMatchObject(isBeingAssigned)
   await service.simulator().clearFaults()
   const holder = await resources.succeeded(won[0]!.body)
   expect(await read(id)).toMatchObject({ vm_id: holder })

@@ -10,6 +10,7 @@ function exportCommand(
   name: string,
   summary: string,
   details: string,
+  nameMeaning: string,
   write: Writer,
   example: string,
 ): AnyCommand {
@@ -26,7 +27,7 @@ function exportCommand(
       },
       {
         flags: '--name <name>',
-        description: 'name of the dstack fleet or SkyPilot pool; not used by ssh-config',
+        description: nameMeaning,
         default: 'slipway',
       },
     ],
@@ -44,22 +45,25 @@ export const exporter: GroupSpec = {
   commands: [
     exportCommand(
       'ssh-config',
-      'write an SSH config, so that `ssh NAME` works',
-      'Put `Include ~/.ssh/slipway.conf` at the top of ~/.ssh/config.',
+      'print an SSH config, so that `ssh NAME` works',
+      'Save the output to ~/.ssh/slipway.conf, and put `Include ~/.ssh/slipway.conf` at the top of ~/.ssh/config.',
+      'has no effect on an SSH config',
       sshConfig,
       'slipway export ssh-config > ~/.ssh/slipway.conf',
     ),
     exportCommand(
       'dstack',
-      'write a dstack SSH fleet',
-      'Write the output to a file and use it with `dstack apply -f fleet.dstack.yml`.',
+      'print a dstack SSH fleet configuration',
+      'Save the output to a file, then run `dstack apply -f fleet.dstack.yml`.',
+      'name of the dstack fleet',
       dstackFleet,
       'slipway export dstack --name slipway > fleet.dstack.yml',
     ),
     exportCommand(
       'skypilot',
-      'write SkyPilot SSH node pools',
-      'Write the output to ~/.sky/ssh_node_pools.yaml and run `sky ssh up`.',
+      'print a SkyPilot configuration of an SSH node pool',
+      'Save the output to ~/.sky/ssh_node_pools.yaml, then run `sky ssh up`.',
+      'name of the SkyPilot node pool',
       skypilotPools,
       'slipway export skypilot > ~/.sky/ssh_node_pools.yaml',
     ),

@@ -15,7 +15,10 @@ export const keyOptions: OptionSpec[] = [
     description: 'how long the key is valid, for example 30d',
     parse: parseDurationMs,
   },
-  { flags: '--allow <cidrs>', description: 'addresses that may use the key, separated by commas' },
+  {
+    flags: '--allow <cidrs>',
+    description: 'addresses or CIDR ranges that may use the key, separated by commas',
+  },
 ]
 
 export const keyLimits = ({ expires, allow }: KeyFlags) => ({

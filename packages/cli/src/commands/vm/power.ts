@@ -26,6 +26,6 @@ export const vmStop = actionCommand(
 export const vmReset = actionCommand('RESET', 'hard-reset a VM', 'Resetting')
 export const vmReplace = actionCommand(
   'REPLACE',
-  'move a VM to other GPUs; it keeps its id, disks, addresses and host keys',
+  'move a VM to other GPUs; it stays the same VM, with its id, disks, addresses and host keys',
   'Replacing',
 )

@@ -41,7 +41,7 @@ export async function keysOf(
   const namesFile = (text: string) => text === '-' || /[/\\]|\.pub$/.test(text) || isFile(cli, text)
   const [file, ...more] = wanted.filter(namesFile)
   if (more.length > 0)
-    throw new UsageError('Only one key can be read from a file.', [
+    throw new UsageError('Only one --ssh-key can be a file.', [
       'Register more keys with `slipway ssh-key create`, and use their names with --ssh-key.',
     ])
   const names = wanted.filter((text) => !namesFile(text))

@@ -16,7 +16,7 @@ const rights: Record<KeyRole, string> = {
 }
 
 const kindText: Record<KeyKind, string> = {
-  bearer: 'Bearer token',
+  bearer: 'Bearer key',
   signing: 'Signing key',
 }
 
@@ -118,7 +118,7 @@ export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<t
         choices={Object.entries(kindText).map(([value, label]) => ({ value, label }))}
         hint={
           kind === 'signing'
-            ? 'For clients that sign their requests to /v1 or /v1alpha5. An operator must have enabled this API.'
+            ? 'For clients that sign their requests to /v1 or /v1alpha5. This API works only if an operator has enabled it.'
             : undefined
         }
       />

@@ -16,10 +16,10 @@ type Session = RouteResponse<'authSessionList'>['items'][number]
 /** Lists the sessions of the user. */
 export function Sessions() {
   const sessions = useQuery(read('authSessionList', {}))
-  const end = useAction({
+  const signOut = useAction({
     run: (session_id: string) => client.authSessionDelete({ session_id }),
-    done: () => 'Session ended',
-    failed: () => 'Could not end the session',
+    done: () => 'Session signed out',
+    failed: () => 'Could not sign out the session',
     invalidates: ['authSessionList'],
   })
   return (
@@ -64,7 +64,7 @@ export function Sessions() {
                       ? 'This is your current session. Use Sign out in the account menu.'
                       : undefined
                   }
-                  onClick={() => end.mutate(session.id)}
+                  onClick={() => signOut.mutate(session.id)}
                   aria-label={`Sign out ${agentText(session.user_agent)} at ${session.client_address}`}
                 >
                   Sign out

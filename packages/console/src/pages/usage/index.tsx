@@ -170,7 +170,7 @@ export function Usage() {
             {isUnused ? (
               <Empty title={`No usage in ${monthText(month)}${isCurrent ? ' yet' : ''}`}>
                 Costs of VMs and disks appear here within moments. They are itemized by{' '}
-                {groupingText(grouping)} at the end of each day (midnight UTC).
+                {groupingText(grouping)} each day shortly after midnight UTC.
               </Empty>
             ) : (
               <>
@@ -203,8 +203,8 @@ export function Usage() {
             {!isUnused && (
               <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
                 {products
-                  ? 'The table is up to date. Bars are itemized by product at the end of each day (midnight UTC).'
-                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
+                  ? 'The table is up to date. Bars are itemized by product each day shortly after midnight UTC.'
+                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC.${data.updated_at && ` Last updated on ${localDate(data.updated_at)}.`}`}
               </p>
             )}
           </>
@@ -231,8 +231,8 @@ function GroupingSelect({
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const keys = useMemo(() => {
-    const labelled = [...(vms.data ?? []), ...(disks.data ?? [])]
-    return [...new Set(labelled.flatMap(({ labels }) => Object.keys(labels)))].sort()
+    const labeled = [...(vms.data ?? []), ...(disks.data ?? [])]
+    return [...new Set(labeled.flatMap(({ labels }) => Object.keys(labels)))].sort()
   }, [vms.data, disks.data])
   const groupings: Grouping[] = [
     'product',

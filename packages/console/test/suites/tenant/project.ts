@@ -113,8 +113,8 @@ export function projectTests(tenant: Tenant): void {
     await main().getByRole('button', { name: 'Create key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
     await dialog().getByLabel('Kind').selectOption('Signing key')
-    await dialog().getByText('An operator must have enabled this API.').waitFor()
-    await dialog().getByLabel('Kind').selectOption('Bearer token')
+    await dialog().getByText('This API works only if an operator has enabled it.').waitFor()
+    await dialog().getByLabel('Kind').selectOption('Bearer key')
     await dialog().getByRole('button', { name: 'Create key' }).click()
     await dialog().getByText('It is shown only once.').waitFor()
     const secret = (await dialog().getByText(/^slp_/).textContent()) ?? ''

@@ -31,7 +31,7 @@ export const organizationHandlers = {
     if (body.require_totp && !(caller.kind === 'user' && caller.hasSecondFactor))
       throw new Failure(
         'totp_enrolment_required',
-        'Only an owner who is signed in with a second factor can require one from all members.',
+        'Only an owner who is signed in with two-factor authentication can require it from all members.',
       )
     const reserved = services.config.oidc.map(({ organization }) => organization)
     return organizationView(await updateOrganization(tx, by, body, reserved))

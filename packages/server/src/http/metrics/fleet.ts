@@ -39,7 +39,9 @@ const gauges: Record<FleetMetric, GaugeFields> = {
     labels: ['location', 'family'],
   },
   webhook_deliveries_pending: { help: 'Webhook deliveries that have not succeeded or failed yet.' },
-  webhook_lag_seconds: { help: 'How long the first webhook in the queue has been due.' },
+  webhook_lag_seconds: {
+    help: 'The longest time that a webhook has been waiting to send a delivery that is due.',
+  },
   clock_ahead_seconds: { help: 'How far the service time is ahead of the PostgreSQL clock.' },
 }
 

@@ -20,13 +20,14 @@ import {
   promiseNewAddress,
   withdrawPromise,
 } from '../../store/network/public-addresses.ts'
-import { beginOperation, blockedBy, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
 import { causeOf } from '../vm/state.ts'
 import { lockVmOf, refOf, vmOf } from '../vm/vm.ts'
 import { emitAddress, emitUnassigned } from './events.ts'
+import { requireNotPromised } from './in-use.ts'
 
 const releasePauseMs = 100
 
@@ -85,12 +86,7 @@ async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: st
   const [vm, other] = await Promise.all([lock(vmId), isSame ? undefined : lock(before.vm_id)])
   const address = requireFound('address', await lockAddress(tx, projectId, addressId))
   if (address.vm_id !== before.vm_id) throw new TryAgain('the address was moved to another VM')
-  if (address.next_vm_id !== null && address.next_vm_id !== vmId)
-    throw await blockedBy(
-      tx,
-      address.next_vm_id,
-      `The address ${address.name} is being assigned. Wait until the assignment has finished.`,
-    )
+  await requireNotPromised(tx, address, vmId)
   return { address, vm, holder: isSame ? vm : other }
 }
 

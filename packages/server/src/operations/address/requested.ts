@@ -1,8 +1,9 @@
-import { Failure, invalidField } from '../../domain/failure.ts'
+import { invalidField } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import { type AddressRow, lockAddress } from '../../store/network/public-addresses.ts'
 import type { VmBody } from '../vm/template.ts'
+import { requireUnassigned } from './in-use.ts'
 
 /**
  * Locks the reserved address that a VM request names. Returns undefined if it names none; throws a 400 or 409
@@ -21,7 +22,6 @@ export async function lockRequestedAddress(
   if (!row) throw invalidField('public_address_id', 'must be a reserved address of this project')
   if (row.location !== location)
     throw invalidField('public_address_id', `is in ${row.location}, not in ${location}`)
-  if (row.vm_id !== null || row.next_vm_id !== null)
-    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign the address first.`)
+  await requireUnassigned(tx, row)
   return row
 }

@@ -17,6 +17,7 @@ import { type ProjectRequester, requireIdle, requireOrganizationQuota } from '..
 import { requireLocation } from '../catalogue.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
 import { emitAddress } from './events.ts'
+import { requireUnassigned } from './in-use.ts'
 
 /** Reserves a free address of a location, or the dynamic address of a VM. */
 export async function reserveAddress(
@@ -86,8 +87,7 @@ export async function changeAddress(
 export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
   const row = await lockAddress(tx, by.projectId, id)
   if (!row) throw notFound('address')
-  if (row.vm_id !== null || row.next_vm_id !== null)
-    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign the address first.`)
+  await requireUnassigned(tx, row)
   await deleteAddressRow(tx, id)
   await holdAddresses(tx, [
     { project_id: row.project_id, public_address: row.address, is_address_static: false },

@@ -78,7 +78,7 @@ export async function reserveVm(
   if (freed.length + missing < vm.gpu_count)
     throw new Failure(
       'conflict',
-      `The reservation has too few GPUs left for the VM ${vm.name} (GPUs needed: ${vm.gpu_count}): other VMs use its GPUs.`,
+      `The reservation has too few free GPUs for the VM ${vm.name} (GPUs needed: ${vm.gpu_count}); other VMs use the reservation's GPUs.`,
     )
   await setReservationOfGpus(tx, vm.id, reservationId)
   return finish(

@@ -22,12 +22,12 @@ export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): 
   const { fitting } = await chooseLocation(tx, catalogue, plan.by.projectId, otherSubnet)
   const { cidr, location } = plan.subnet
   return outOfStock(
-    `The subnet's range ${cidr} is out of stock in ${location}: hosts there support a range for only one network at a time, and VMs of another project use an overlapping range. Use a subnet with another range${fitting.length > 0 ? `, or another location: ${fitting.join(', ')}` : ''}.`,
+    `${plan.type.name} is out of stock in ${location} for this subnet: hosts there support a range for only one network at a time, and VMs of another project use a range that overlaps ${cidr}. Use a subnet with another range${fitting.length > 0 ? `, or another location: ${fitting.join(', ')}` : ''}.`,
     fitting,
   )
 }
 
-/** Retries the creation of a VM with `location: any` if the VM fits in a location other than the chosen one. */
+/** For `location: any`: returns `TryAgain` if the VM fits in another location, or else an `out_of_stock` error. */
 async function tryElsewhere(tx: Tx, catalogue: CatalogueCache, { by, body, type }: VmPlan): Promise<Error> {
   const { fitting } = await chooseLocation(tx, catalogue, by.projectId, body)
   if (fitting.length > 0) return new TryAgain('the VM fits in another location')
@@ -70,4 +70,4 @@ const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
 const retryHint = (offering: string[]) =>
   offering.length > 0
     ? `Try again later in ${offering.join(' or ')}.`
-    : 'No location has such a host in service. Choose another type.'
+    : 'No location has a host in service that can run this type. Choose another type.'

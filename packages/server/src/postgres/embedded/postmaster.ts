@@ -122,7 +122,7 @@ function run(command: string, args: string[], account: Account): Promise<string 
 
 /**
  * PostgreSQL does not inherit this process's environment, which may contain secrets, or PG* variables that
- * would change PostgreSQL's behaviour.
+ * would change PostgreSQL's behavior.
  */
 function environment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }

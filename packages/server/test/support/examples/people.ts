@@ -103,7 +103,7 @@ export async function recordMembers(
   await ok('memberDelete', { token, params: { user_id } })
 }
 
-/** Records how users manage their own password, second factor and sessions. */
+/** Records how users manage their own password, two-factor authentication and sessions. */
 export async function recordAccount(recorder: Recorder) {
   const { service, ok, refused, defaults } = recorder
   const operatorToken = service.credentials.operator_key

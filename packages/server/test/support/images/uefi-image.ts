@@ -13,7 +13,7 @@ export interface UefiImage {
   systemDir: string
   kernel: string
   initrd: string
-  /** The folder that becomes the root file system, labelled `root`. */
+  /** The folder that becomes the root file system, labeled `root`. */
   rootDir: string
   rootMib: number
   commandLine: string

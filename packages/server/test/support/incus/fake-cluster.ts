@@ -22,7 +22,7 @@ export interface FakeClusterOptions {
 export class FakeCluster extends ClusterWithAgents {
   readonly names: string[]
   /** How each member behaves now; the key is its name. */
-  readonly behaviour = new Map<string, 'dead' | 'hanging'>()
+  readonly behavior = new Map<string, 'dead' | 'hanging'>()
   readonly #options: FakeClusterOptions
 
   constructor(options: FakeClusterOptions) {
@@ -31,13 +31,13 @@ export class FakeCluster extends ClusterWithAgents {
     this.names = names
     this.#options = options
     const { dead, hanging } = options
-    for (const name of names.slice(0, dead)) this.behaviour.set(name, 'dead')
-    for (const name of names.slice(dead, dead + hanging)) this.behaviour.set(name, 'hanging')
+    for (const name of names.slice(0, dead)) this.behavior.set(name, 'dead')
+    for (const name of names.slice(dead, dead + hanging)) this.behavior.set(name, 'hanging')
     const members = this.recorded.get('/1.0/cluster/members') as () => { server_name: string }[]
     this.recorded.set('/1.0/cluster/members', () =>
       members().map((member) => ({
         ...member,
-        status: this.behaviour.get(member.server_name) === 'dead' ? 'Offline' : 'Online',
+        status: this.behavior.get(member.server_name) === 'dead' ? 'Offline' : 'Online',
       })),
     )
     const resources = this.recorded.get('/1.0/resources')
@@ -95,9 +95,9 @@ export class FakeCluster extends ClusterWithAgents {
   }
 
   async #at<T>(member: string, work: () => T): Promise<T | undefined> {
-    const behaviour = this.behaviour.get(member)
-    if (behaviour === 'dead') return undefined
-    if (behaviour === 'hanging') return new Promise(() => {})
+    const behavior = this.behavior.get(member)
+    if (behavior === 'dead') return undefined
+    if (behavior === 'hanging') return new Promise(() => {})
     // The same delay for each request to a member.
     await sleep(1 + ((this.names.indexOf(member) * 7) % this.#options.delayMs))
     return work()

@@ -28,12 +28,12 @@ export const adminUserUnmark = command<{ ref: string }>({
 
 export const adminUserRemoveTotp = command<{ ref: string }>({
   name: 'remove-totp',
-  summary: 'remove the second factor of a user who has lost it',
+  summary: 'remove the two-factor authentication of a user who lost the authenticator app',
   arguments: [refArgument(users)],
   examples: [`slipway admin user remove-totp ${users.example}`],
   async run(cli, { ref }) {
     const user_id = await idOf(cli, users, ref)
     await cli.operator.adminUserTotpDelete({ user_id })
-    cli.note(`Removed the second factor of ${ref}; all sessions have ended.`)
+    cli.note(`Removed the two-factor authentication of ${ref}; all sessions have ended.`)
   },
 })

@@ -9,7 +9,7 @@ const gib = 1024 ** 3
 
 /**
  * Every GPU gets its own root port, so that the guest sees the PCIe link. The address window above 4 GiB has
- * room for all BARs, because a datacentre GPU maps its whole memory there.
+ * room for all BARs, because a datacenter GPU maps its whole memory there.
  */
 export function vfioArguments(gpus: PassthroughGpu[], machine: 'x86_64' | 'aarch64'): string[] {
   if (gpus.length === 0) return []

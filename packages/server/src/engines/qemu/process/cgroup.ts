@@ -15,8 +15,8 @@ const leaveLimitMs = 1_000
 
 /**
  * The cgroups of one location's VMs. With cgroup version 2, they are at the top level, because a cgroup with
- * processes cannot contain other cgroups. With version 1, they are in this process's own cgroup of each of
- * the three controllers.
+ * processes cannot enable controllers such as memory for the cgroups in it. With version 1, they are in this
+ * process's own cgroup of each of the three controllers.
  */
 export class Cgroups {
   /** Paths by controller; version 2 has one path for all controllers. */
