@@ -94,7 +94,7 @@ export const vmFields = {
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
       description:
-        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either `image` or `custom_image` is required, in the request or in its instance template.',
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. If the name does not end in a colon and a version, `:latest` is used. Either `image` or `custom_image` is required, in the request or in its instance template.',
     }),
   ),
   custom_image: Type.Optional(
@@ -103,7 +103,7 @@ export const vmFields = {
       maxLength: 127,
       examples: ['trainer:v1'],
       description:
-        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. `location` must be the location of the image, or `any`. The default size of the OS disk is then at least the size of the image.',
+        'The id or name of a custom image of the project, instead of `image`. If the name does not end in a colon and a version, the newest available image with that name is used. `location` must be the location of the image, or `any`. The default size of the OS disk is then at least the size of the image.',
     }),
   ),
   ssh_public_key: Type.Optional(SshPublicKey),

@@ -44,8 +44,8 @@ export function SecretDialog({
             Close anyway
           </Button>
         )}
-        <Button kind="primary" onClick={onClose}>
-          Done
+        <Button kind="primary" onClick={isLeaving ? () => setLeaving(false) : onClose}>
+          {isLeaving ? 'Keep open' : 'Done'}
         </Button>
       </div>
     </Dialog>

@@ -134,6 +134,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await dialog().getByText('It is shown only once').waitFor()
     await page.keyboard.press('Escape')
     await dialog().getByText('If you lose it, revoke this key and create another.').waitFor()
+    await dialog().getByRole('button', { name: 'Keep open' }).click()
     await dialog().getByText(/^slp/).waitFor()
     await dialog().getByRole('button', { name: 'Done' }).click()
     await dialog().waitFor({ state: 'detached' })

@@ -40,7 +40,7 @@ const templateFields = {
     Type.String({
       ...vmFields.image,
       description:
-        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. If the template sets neither `image` nor `custom_image`, the request that creates a VM must set one of them.',
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. If the name does not end in a colon and a version, `:latest` is used. If the template sets neither `image` nor `custom_image`, the request that creates a VM must set one of them.',
     }),
   ),
   ssh_key_ids: Type.Optional(

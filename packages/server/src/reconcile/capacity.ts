@@ -21,7 +21,7 @@ import {
 } from '../store/capacity/requests.ts'
 import { listDueReservations } from '../store/capacity/reservations.ts'
 
-/** After an unclaimed hold, an organization gets no hold in that queue for this time. */
+/** After an unclaimed hold, an organization gets no hold in that queue for this many seconds. */
 const noHoldS = 3_600
 /** Blocks a request for a while if something other than GPUs is missing, such as public addresses. */
 const otherShortage: Block = { reason: '', until: null, recheckS: 600 }
@@ -89,8 +89,8 @@ export class CapacityQueue {
     const conditions = request && (await findBlockConditions(database, { id, location: request.location }))
     if (!request?.due_at || !conditions) return
     if (request.state === 'held') {
-      // A request that already has an operation is for a group that did not boot. Its hold has expired while
-      // the group was being removed, so other requests get the GPUs.
+      // A request that already has an operation is for a group that did not boot. Its hold expired while the
+      // group was being removed, so other requests get the GPUs.
       if (request.on_available === 'create')
         return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
       if (conditions.has_hold_expired) return this.#lapse(request)
@@ -117,7 +117,7 @@ export class CapacityQueue {
   }
 
   /**
-   * Offers free GPUs that fit the request to its queue. The first request in the queue gets them, which may be
+   * Offers the queue of the request the free GPUs that fit it. The first request in the queue gets them, which may be
    * another request. This request then waits until GPUs become free.
    */
   #offer(request: RequestRow): Promise<void> {

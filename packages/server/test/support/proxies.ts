@@ -62,7 +62,7 @@ export const proxies: Proxy[] = [
   },
 ]
 
-/** Adapts a documented file to the test. Throws if text to replace is missing, because the file was then changed. */
+/** Adapts a documented file to the test. Throws if a text to be replaced is missing, which means that the file has changed. */
 function adapt(file: string, changes: [RegExp, string][]): string {
   return changes.reduce(
     (text, [from, to]) => {

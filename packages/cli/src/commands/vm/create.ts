@@ -80,42 +80,38 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
   ],
   async run(cli, input) {
-    const [first, ...others] = input.location ?? []
-    let location = first
-    for (const next of others) {
-      const isDone = await create(cli, input, location).then(
-        () => true,
-        (error) => {
-          if (!isApiError(error) || error.code !== 'out_of_stock') throw error
-          cli.say(`${input.type} is out of stock in ${location}; trying ${next}.`)
-          return false
-        },
-      )
-      if (isDone) return
-      location = next
-    }
-    await create(cli, input, location)
+    const project_id = await cli.project()
+    const [location, ...others] = input.location ?? []
+    const { request, wasAsked } = await requestOf(cli, input, location)
+    const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
+    const price =
+      estimate.usd_per_hour === null
+        ? 'no price is set'
+        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
+    if (input.dryRun) return printDryRun(cli, request, estimate, price)
+    cli.note(`${cli.noteColors.bold(request.name)}: ${summaryOf(request)}, ${price}`)
+    if (wasAsked && !input.yes && !(await askYes(cli, 'Create it?', true))) throw new Interrupted()
+
+    const operation = await createInOneOf(cli, project_id, request, others)
+    const finished = await follow(cli, `Creating ${request.name}`, operation, input)
+    if (!finished) return
+    if (cli.format.kind !== 'table') return printData(cli, finished.result)
+    print(cli, howToConnect(finished.result))
   },
 })
 
-/** Creates a VM in one location, waits for it, and prints how to connect. */
-async function create(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<void> {
-  const project_id = await cli.project()
-  const { request, wasAsked } = await requestOf(cli, input, location)
-  const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
-  const price =
-    estimate.usd_per_hour === null
-      ? 'no price is set'
-      : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
-  if (input.dryRun) return printDryRun(cli, request, estimate, price)
-  cli.note(`${cli.noteColors.bold(request.name)}: ${summaryOf(request)}, ${price}`)
-  if (wasAsked && !input.yes && !(await askYes(cli, 'Create it?', true))) throw new Interrupted()
-
-  const { operation } = await cli.client.vmCreate({ project_id }, request)
-  const finished = await follow(cli, `Creating ${request.name}`, operation, input)
-  if (!finished) return
-  if (cli.format.kind !== 'table') return printData(cli, finished.result)
-  print(cli, howToConnect(finished.result))
+/** Creates the VM in its location or, while it is out of stock there, in the next of the other locations. */
+async function createInOneOf(cli: Cli, project_id: string, request: VmCreate, others: string[]) {
+  for (const next of others) {
+    try {
+      return (await cli.client.vmCreate({ project_id }, request)).operation
+    } catch (error) {
+      if (!isApiError(error) || error.code !== 'out_of_stock') throw error
+      cli.say(`${request.type ?? 'The type'} is out of stock in ${request.location}; trying ${next}.`)
+      request = { ...request, location: next }
+    }
+  }
+  return (await cli.client.vmCreate({ project_id }, request)).operation
 }
 
 /** Builds the request from the options. Missing values come from a template or from questions. */
@@ -140,7 +136,7 @@ const emptyDraft = { type: undefined, image: undefined, ssh_public_key: undefine
 
 /** Describes a request in a few words. */
 const summaryOf = ({ type, location }: VmCreate) =>
-  `${type ?? 'from its template'}${location ? ` in ${location}` : ''}`
+  `${type ?? 'the type of its template'}${location ? ` in ${location}` : ''}`
 
 async function printDryRun(cli: Cli, request: VmCreate, estimate: object, price: string): Promise<void> {
   if (cli.format.kind !== 'table') return printData(cli, { request, estimate })

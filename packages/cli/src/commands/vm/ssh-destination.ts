@@ -16,7 +16,7 @@ export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestina
   if (destination && isUuid(id) && isResourceName(name)) return destination
   throw new CliError(
     'unexpected_answer',
-    `The service sent a VM that is not safe to pass to ssh: ${JSON.stringify({ id, name, ssh_destination })}.`,
+    `The service sent VM details that are not safe to pass to ssh: ${JSON.stringify({ id, name, ssh_destination })}.`,
     exitCodes.error,
     ['Expected: an id, a name, and user@address or user@address:port.'],
   )

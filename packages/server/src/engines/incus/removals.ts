@@ -4,15 +4,15 @@ import type { IncusContext } from './context.ts'
 import { generationOf } from './instances.ts'
 import { findProfile, listProfiles, putProfile, removeProfile } from './profiles.ts'
 
-/**
- * A profile with the id of a removed object records its removal. A removal writes the profile and then looks
- * for the object; a creation creates the object, with its gate closed, and then looks for the profile. So at
- * least one of the two sees the other.
- */
 const keptMs = 2 * 24 * 3600 * 1000
 const removedAtKey = 'user.slipway.gone-at'
 const nameOf = (id: string) => `gone-${id}`
 
+/**
+ * Throws if the object was removed. A profile with the id of a removed object records its removal. A removal writes the
+ * profile and then looks for the object; a creation creates the object in a state in which it cannot start (see
+ * engine.ts), and then looks for the profile. So at least one of the two sees the other.
+ */
 export async function requireNotRemoved(ctx: IncusContext, id: string, call: Call): Promise<void> {
   const found = await findProfile(ctx, nameOf(id), call.signal)
   if (found) throw new EngineError('stale', `${id} was removed at generation ${generationOf(found)}`)

@@ -167,8 +167,8 @@ export class EventStreams {
   }
 
   /**
-   * Sends past events until the stream has caught up with the shared reader. No event can arrive between that check
-   * and `isLive`.
+   * Sends past events until the stream has caught up with the shared reader. No event can be distributed between the
+   * comparison of the positions and setting `isLive`, because nothing is awaited in between.
    */
   async #catchUp(stream: EventStream): Promise<void> {
     while (stream.isOpen) {
