@@ -39,7 +39,7 @@ describe.skipIf(isBrowserMissing)('large lists in the console', () => {
       ...(index % 3 === 0 && { network_interfaces: [] }),
     }))
     await page.route(/\/vms\?limit=500/, (route) => route.fulfill({ json: { items, next_page_token: '' } }))
-    await open('/vms')
+    await page.goto(`${service.url}/projects/${project_id}/vms`)
     for (const width of [1280, 390, 1280]) {
       await page.setViewportSize({ width, height: 860 })
       await main().getByRole('row', { name: /vm-0/ }).waitFor()

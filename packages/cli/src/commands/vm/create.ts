@@ -80,38 +80,47 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
   ],
   async run(cli, input) {
-    const project_id = await cli.project()
     const [location, ...others] = input.location ?? []
     const { request, wasAsked } = await requestOf(cli, input, location)
-    const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
-    const price =
-      estimate.usd_per_hour === null
-        ? 'no price is set'
-        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
-    if (input.dryRun) return printDryRun(cli, request, estimate, price)
-    cli.note(`${cli.noteColors.bold(request.name)}: ${summaryOf(request)}, ${price}`)
-    if (wasAsked && !input.yes && !(await askYes(cli, 'Create it?', true))) throw new Interrupted()
-
-    const operation = await createInOneOf(cli, project_id, request, others)
-    const finished = await follow(cli, `Creating ${request.name}`, operation, input)
-    if (!finished) return
-    if (cli.format.kind !== 'table') return printData(cli, finished.result)
-    print(cli, howToConnect(finished.result))
+    let isConfirmed = !wasAsked || input.yes
+    const confirm = async () => {
+      isConfirmed ||= await askYes(cli, 'Create it?', true)
+      if (!isConfirmed) throw new Interrupted()
+    }
+    for (const next of others) {
+      try {
+        return await create(cli, input, request, confirm)
+      } catch (error) {
+        if (!isApiError(error) || error.code !== 'out_of_stock') throw error
+        cli.say(`${request.type ?? 'The type'} is out of stock in ${request.location}; trying ${next}.`)
+        request.location = next
+      }
+    }
+    await create(cli, input, request, confirm)
   },
 })
 
-/** Creates the VM in its location or, while it is out of stock there, in the next of the other locations. */
-async function createInOneOf(cli: Cli, project_id: string, request: VmCreate, others: string[]) {
-  for (const next of others) {
-    try {
-      return (await cli.client.vmCreate({ project_id }, request)).operation
-    } catch (error) {
-      if (!isApiError(error) || error.code !== 'out_of_stock') throw error
-      cli.say(`${request.type ?? 'The type'} is out of stock in ${request.location}; trying ${next}.`)
-      request = { ...request, location: next }
-    }
-  }
-  return (await cli.client.vmCreate({ project_id }, request)).operation
+/** Creates a VM in one location, waits for it, and prints how to connect. */
+async function create(
+  cli: Cli,
+  input: VmCreateInput,
+  request: VmCreate,
+  confirm: () => Promise<void>,
+): Promise<void> {
+  const project_id = await cli.project()
+  const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
+  const price =
+    estimate.usd_per_hour === null
+      ? 'no price is set'
+      : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
+  if (input.dryRun) return printDryRun(cli, request, estimate, price)
+  cli.note(`${cli.noteColors.bold(request.name)}: ${summaryOf(request)}, ${price}`)
+  await confirm()
+  const { operation } = await cli.client.vmCreate({ project_id }, request)
+  const finished = await follow(cli, `Creating ${request.name}`, operation, input)
+  if (!finished) return
+  if (cli.format.kind !== 'table') return printData(cli, finished.result)
+  print(cli, howToConnect(finished.result))
 }
 
 /** Builds the request from the options. Missing values come from a template or from questions. */
