@@ -21,10 +21,8 @@ const vms = [
   ['eval-nightly', 'a100-80gb.2x', 'us-east1-a', 'evaluation'],
   ['diffusion-sweep', 'a100.4x', 'us-west1-a', 'training'],
   ['render-farm', 'l40s-48gb.10x', 'eu-north1-a', 'graphics'],
-  ['inference-canary', 'l40s-48gb.1x', 'eu-north1-a', 'serving'],
   ['inference-prod', 'l40s-48gb.4x', 'eu-north1-a', 'serving'],
   ['protein-folding', 'a100.8x', 'us-east1-a', 'research'],
-  ['embedding-batch', 'a100.2x', 'us-east1-a', 'serving'],
   ['vision-pretrain', 'a40.8x', 'us-east1-a', 'training'],
   ['notebook-ada', 'a40.1x', 'us-east1-a', 'research'],
   ['notebook-grace', 'a40.1x', 'us-east1-a', 'research'],
@@ -84,7 +82,7 @@ const fileOf = (name: string) => join(folder, `${name}.png`)
 
 async function signIn(browser: Browser, url: string, email: string, password: string): Promise<Page> {
   const context = await browser.newContext({
-    viewport: { width: 1440, height: 760 },
+    viewport: { width: 1440, height: 690 },
     reducedMotion: 'reduce',
     colorScheme: 'light',
   })

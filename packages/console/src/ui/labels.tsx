@@ -22,7 +22,7 @@ export function Labels({
             key={key}
             type="button"
             title={`Show only ${text}`}
-            className={`${chip} hover:border-line-strong`}
+            className={`${chip} min-w-10 truncate hover:border-line-strong`}
             onClick={() => onPick(text)}
           >
             {text}
