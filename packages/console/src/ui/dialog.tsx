@@ -95,8 +95,8 @@ export function FormDialog({
             <ErrorNote error={error} />
           </div>
         )}
-        {/* On a phone, the form can be longer than the screen, so its buttons are sticky. */}
-        <div className="mt-5 flex justify-end gap-2 max-md:sticky max-md:-bottom-4 max-md:-mx-5 max-md:-mb-5 max-md:rounded-b-md max-md:border-t max-md:border-line max-md:bg-surface max-md:px-5 max-md:py-3">
+        {/* The form can be longer than the window, so its buttons are sticky. */}
+        <div className="sticky -bottom-4 -mx-5 mt-5 -mb-5 flex justify-end gap-2 rounded-b-md border-t border-line bg-surface px-5 py-3">
           <Button ref={cancel} onClick={dialog.onClose}>
             {dismiss}
           </Button>

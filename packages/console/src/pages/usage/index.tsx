@@ -28,6 +28,8 @@ import {
 } from './grouping.ts'
 import { changeText, Totals } from './tables.tsx'
 
+const dayMs = 86_400_000
+
 // Load the chart code while the page fetches its data.
 const chart = import('./chart.tsx')
 chart.catch(() => {})
@@ -84,6 +86,7 @@ export function Usage() {
             laterUsd: Math.max(0, current.month_to_date_usd - current.today_usd - itemizedUsd),
             today: Number(current.as_of.slice(8, 10)),
             todayUsd: current.today_usd,
+            todayLeft: 1 - (Date.parse(current.as_of) % dayMs) / dayMs,
           }
         : null,
     [current, itemizedDays, itemizedUsd],

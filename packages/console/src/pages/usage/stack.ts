@@ -23,6 +23,8 @@ export interface UnitemizedDays {
   today: number
   /** Today's cost so far. */
   todayUsd: number
+  /** The part of today that is left, from 1 at the start of the day to 0 at its end. */
+  todayLeft: number
 }
 
 /** Returns a bar for each day that is not itemized; days before today share their total evenly. */
@@ -35,17 +37,22 @@ export const unitemizedBars = (days: number, unitemized: UnitemizedDays | null):
       : unitemized.laterUsd / (unitemized.today - 1 - unitemized.itemizedDays)
   })
 
-/** Spreads the rest of the forecast evenly over today and the following days. */
+/** Spreads the rest of the forecast evenly over the time that is left of today and the following days. */
 export function forecastBars(
   totals: number[],
   unitemized: UnitemizedDays | null,
   forecastUsd: number | null,
 ): (number | null)[] {
   if (forecastUsd === null || !unitemized) return totals.map(() => null)
-  const { today, laterUsd } = unitemized
-  const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, laterUsd)
-  const left = Math.max(0, forecastUsd - spent) / (totals.length - today + 1)
-  return totals.map((_, index) => (index + 1 >= today ? left : null))
+  const { today, laterUsd, todayUsd, todayLeft } = unitemized
+  const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, laterUsd + todayUsd)
+  const perDay =
+    Math.max(0, forecastUsd - spent) / Math.max(todayLeft + totals.length - today, Number.EPSILON)
+  return totals.map((_, index) => {
+    const day = index + 1
+    if (day < today) return null
+    return day === today ? todayUsd + perDay * todayLeft : perDay
+  })
 }
 
 /** The budget line is omitted if it is higher than this many times the tallest bar. */
