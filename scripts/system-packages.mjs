@@ -7,6 +7,11 @@ const maxLockWaitMs = 600_000
 const lockPollMs = 1_000
 
 const cloudImage = 'packages/server/test/engines/qemu-cloud-image'
+const incusSuites = [
+  'packages/server/test/engines/incus/',
+  'packages/server/test/operate/incus-hosts',
+  'packages/server/test/operate/incus-start',
+]
 const incusGuests = 'packages/server/test/engines/incus/guests'
 const qemuSuites = ['packages/server/test/engines/qemu', 'packages/server/test/attacks/qemu']
 
@@ -30,6 +35,12 @@ const testPrograms = [
     binary: process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64',
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
     suites: [...qemuSuites, incusGuests],
+  },
+  {
+    name: 'qemu-img',
+    binary: 'qemu-img',
+    packages: ['qemu-utils'],
+    suites: ['packages/server/test/operate/incus-start'],
   },
   { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'], suites: [cloudImage] },
   // Programs that create and boot a UEFI image. They are listed one by one, because a machine may already
@@ -73,7 +84,7 @@ const testPrograms = [
     name: 'incus',
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
-    suites: ['packages/server/test/engines/incus/'],
+    suites: incusSuites,
     // Incus is in backports of Debian 12 and in main of Debian 13. If the mirror has no backports, the tests
     // are skipped and print the reason.
     backports: 'bookworm',
@@ -95,7 +106,7 @@ const testPrograms = [
     name: 'ssh',
     binary: 'ssh',
     packages: ['openssh-client'],
-    suites: [...qemuSuites, incusGuests],
+    suites: [...qemuSuites, ...incusSuites],
   },
 ]
 
