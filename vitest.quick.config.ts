@@ -11,7 +11,7 @@ const withManyProcesses = [
   'packages/server/test/chaos/chaos.test.ts',
   'packages/server/test/operate/incus-doctor.test.ts',
   'packages/server/test/operations/processes.test.ts',
-  'packages/server/test/postgres/embedded.test.ts',
+  'packages/server/test/postgres/{embedded,migrate}.test.ts',
 ]
 const withManyCases = [
   'packages/server/test/attacks/{floods,sign-in,single-sign-on}.test.ts',
@@ -22,7 +22,7 @@ const withManyCases = [
   'packages/server/test/http/{fuzz,limits,database-away}.test.ts',
   'packages/server/test/operations/{model,laws,faults,races,time,demo}.test.ts',
   'packages/server/test/operations/{firewalls,large-fleet,lost,one-connection,ranges}.test.ts',
-  'packages/server/test/store/{placement,plans,migrate,migrated-data}.test.ts',
+  'packages/server/test/store/{placement,plans}.test.ts',
 ]
 /** These suites compile packages. */
 const withBuilds = ['packages/sdk/test/examples.test.ts', 'packages/testing/test/{packages,build}.test.ts']
