@@ -22,7 +22,7 @@ process.once('message', async (task: BareTask) => {
 
 async function serve({ databaseUrl, token, vmIds, projectId, responses }: BareTask & { kind: 'routes' }) {
   // Uses the driver directly, without the service's own layer, so that optimizations of the service do not
-  // change its limits.
+  // change the baselines that it is compared with.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 })
   const app = fastify()
   const known = new Map([[hashSecret(token).toString('base64'), true]])

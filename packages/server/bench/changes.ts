@@ -1,13 +1,13 @@
 import type { Effort } from './effort.ts'
-import { atLeast, atMost, both, type Figure, isBusy, type Limit } from './figures.ts'
+import { atLeast, atMost, type Baseline, both, type Figure, isBusy } from './figures.ts'
 import { addTenants } from './fixtures.ts'
-import { type WriteLimits, writeLimits } from './limits.ts'
+import { measureWriteBaselines, type WriteBaselines } from './limits.ts'
 import { type Load, type LoadResult, runLoad } from './load.ts'
 import { type Cost, cpuEach, measureCost } from './meter.ts'
 import { locations, type RunningService } from './running-service.ts'
 
 const clients = 64
-const limitConnections = 16
+const baselineConnections = 16
 
 /**
  * Measures creations and deletions by one client and by many, and compares them with the smallest durable
@@ -21,13 +21,13 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   const run = (load: Load) => measureCost(service, () => runLoad(load))
 
   const seconds = effort.changeSeconds
-  // The first load warms up the process, which still compiles its code. Clients usually use a process that
-  // has run for a while.
+  // The first load warms up the process, which is still compiling its code. Clients usually use a process
+  // that has run for a while.
   const first = await run({ ...create, clients, seconds: seconds / 3, location: locations[1] })
   const one = await run({ ...create, clients: 1, count: effort.samples })
-  const limitSeconds = Math.min(seconds, 3)
-  const singleLimits = await writeLimits(service, 1, limitSeconds)
-  const limits = await writeLimits(service, limitConnections, limitSeconds)
+  const baselineSeconds = Math.min(seconds, 3)
+  const singleBaselines = await measureWriteBaselines(service, 1, baselineSeconds)
+  const baselines = await measureWriteBaselines(service, baselineConnections, baselineSeconds)
   const many = await run({ ...create, clients, seconds })
   const shared = await run({ ...create, clients, seconds, tenants: oneOrganization, location: locations[1] })
   const vms = [first, many, shared].flatMap(({ result }) => result.changedVms)
@@ -40,7 +40,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.acceptedP50,
       unit: 'ms',
       aim: atMost(one.result.acceptedP50, 4, 'ms'),
-      limits: limitsOf(one.result.acceptedP50, singleLimits, one.result, msEach),
+      limits: baselinesOf(one.result.acceptedP50, singleBaselines, one.result, msEach),
     },
     {
       id: 'post-succeeded',
@@ -48,41 +48,41 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.p50,
       unit: 'ms',
       aim: atMost(one.result.p50, 10, 'ms'),
-      limits: limitsOf(one.result.p50, singleLimits, one.result, msEach),
+      limits: baselinesOf(one.result.p50, singleBaselines, one.result, msEach),
       cpu: cpuEach(one.cost, one.result.count, one.result.loadCores),
       more: { 'p99 ms': one.result.p99, ...perChange(one) },
     },
-    rate('creations', `Creations to running, ${clients} clients, 8 organizations`, many, 400, limits, 4.5),
+    rate('creations', `Creations to running, ${clients} clients, 8 organizations`, many, 400, baselines, 4.5),
     rate(
       'creations-one-org',
       `Creations to running, ${clients} clients, 1 organization`,
       shared,
       200,
-      limits,
+      baselines,
     ),
-    rate('deletions', `Deletions, ${clients} clients`, deleted, 400, limits),
+    rate('deletions', `Deletions, ${clients} clients`, deleted, 400, baselines),
   ]
 }
 
 const msEach = (perSecond: number) => 1000 / perSecond
 
-/** Returns the rates of the smallest durable changes as limits of a figure, in the unit of the figure. */
-function limitsOf(
+/** Returns the rates of the smallest durable changes as baselines of a figure, in the unit of the figure. */
+function baselinesOf(
   value: number,
-  { connections, transactions, inserts, pgbench }: WriteLimits,
+  { connections, transactions, inserts, pgbench }: WriteBaselines,
   { loadCores }: LoadResult,
   unitOf = (perSecond: number) => perSecond,
-): Limit[] {
+): Baseline[] {
   const over = connections === 1 ? '1 connection' : `${connections} connections`
-  const limit = (name: string, perSecond: number) => ({
+  const baseline = (name: string, perSecond: number) => ({
     what: `${name}, ${over}`,
     value: unitOf(perSecond),
     ratio: isBusy(loadCores) ? null : value / unitOf(perSecond),
   })
   return [
-    limit('bare transactions', transactions),
-    limit('single INSERTs', inserts),
-    ...(pgbench === undefined ? [] : [limit('pgbench, one INSERT each', pgbench)]),
+    baseline('bare transactions', transactions),
+    baseline('single INSERTs', inserts),
+    ...(pgbench === undefined ? [] : [baseline('pgbench, one INSERT each', pgbench)]),
   ]
 }
 
@@ -100,7 +100,7 @@ function rate(
   what: string,
   load: MeasuredLoad,
   least: number,
-  limits: WriteLimits,
+  baselines: WriteBaselines,
   mostCpuMs?: number,
 ): Figure {
   const { perSecond, count, loadCores, p50, p99 } = load.result
@@ -115,7 +115,7 @@ function rate(
       mostCpuMs === undefined
         ? rateAim
         : both(rateAim, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in total')),
-    limits: limitsOf(perSecond, limits, load.result),
+    limits: baselinesOf(perSecond, baselines, load.result),
     cpu,
     more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(load) },
   }

@@ -65,9 +65,9 @@ function figureTables({ figures }: ServiceRun): string {
     `${formatNumber(value)} ${unit}`,
     verdictOf(aim),
     limits
-      .map((limit) => {
-        const ratio = limit.ratio === null ? 'client-bound' : limit.ratio.toPrecision(2)
-        return `${limit.what}: ${formatNumber(limit.value)} (${ratio})`
+      .map((baseline) => {
+        const ratio = baseline.ratio === null ? 'client-bound' : baseline.ratio.toPrecision(2)
+        return `${baseline.what}: ${formatNumber(baseline.value)} (${ratio})`
       })
       .join('; '),
     cpu ? `${formatNumber(cpu.serverMs)} + ${formatNumber(cpu.postgresMs)}` : '',
@@ -78,7 +78,7 @@ function figureTables({ figures }: ServiceRun): string {
         'work',
         'measured',
         'target',
-        'limits of the same run (ratio)',
+        'baselines of the same run (ratio)',
         'CPU ms, server + PostgreSQL',
       ]
       return `### ${groups[group]}\n\n${table(head, all.map(row))}`

@@ -5,7 +5,7 @@ export interface Effort {
   vms: number
   /** The number of rounds that count, after one warm-up round. If it is 0, the warm-up round counts. */
   rounds: number
-  /** The duration of each round. A read and its limits alternate in shorter turns. */
+  /** The duration of each round. A read and its baselines alternate in shorter intervals. */
   readSeconds: number
   connections: number[]
   /** The number of creations by one client. */

@@ -13,7 +13,7 @@ export type Group = keyof typeof groups
 export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figure[]][] =>
   (Object.keys(groups) as Group[]).flatMap((group) => (figures[group] ? [[group, figures[group]]] : []))
 
-/** One measured number, with its limits. */
+/** One measured number, with the baselines that it is compared with. */
 export interface Figure {
   /** The id is the same in every run and for every database. */
   id: string
@@ -21,7 +21,8 @@ export interface Figure {
   value: number
   unit: '/s' | 'ms' | 'MB' | 's'
   aim?: Aim | undefined
-  limits?: Limit[]
+  /** The baselines. The name is that of the member in artifacts/bench.json. */
+  limits?: Baseline[]
   cpu?: Cpu | undefined
   /** Additional numbers of the same measurement, by name. */
   more?: Record<string, number>
@@ -35,11 +36,11 @@ export interface Aim {
   at?: number
 }
 
-/** A limit that was measured in the same run. */
-export interface Limit {
+/** A value for comparison, measured in the same run. A figure can be better than its baseline. */
+export interface Baseline {
   what: string
   value: number
-  /** The value divided by the limit; null if the load generator limited either of them. */
+  /** The figure divided by the baseline; null if the load generator limited either of them. */
   ratio: number | null
 }
 
@@ -66,8 +67,8 @@ export const atMost = (value: number, most: number, unit: string): Aim => ({
   at: most,
 })
 
-export const ratioAtLeast = ({ ratio, value }: Limit, least: number, of: string): Aim => ({
-  text: `≥ ${least} of the ${of}`,
+export const ratioAtLeast = ({ ratio, value }: Baseline, least: number, of: string): Aim => ({
+  text: `≥ ${least} × the ${of}`,
   isMet: ratio === null ? null : ratio >= least,
   at: least * value,
 })
@@ -101,17 +102,19 @@ export const formatNumber = (n: number): string =>
 const verdict = (aim: Aim | undefined): string =>
   aim ? `  [${aim.text}: ${aim.isMet === null ? 'unknown' : aim.isMet ? 'met' : 'MISSED'}]` : ''
 
-/** Prints a line for the figure and one for each of its limits. */
+/** Prints a line for the figure and one for each of its baselines. */
 export function print(figure: Figure): void {
   const { what, value, unit, aim, limits = [], cpu, more = {} } = figure
   console.log(`${what.padEnd(56)} ${formatNumber(value).padStart(9)} ${unit.padEnd(2)}${verdict(aim)}`)
   const line = (text: string) => console.log(`    ${text}`)
-  for (const limit of limits) {
+  for (const baseline of limits) {
     const ratio =
-      limit.ratio === null
+      baseline.ratio === null
         ? 'no ratio: the load generator used a full core'
-        : `ratio ${limit.ratio.toPrecision(2)}`
-    line(`${limit.what.padEnd(52)} ${formatNumber(limit.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`)
+        : `ratio ${baseline.ratio.toPrecision(2)}`
+    line(
+      `${baseline.what.padEnd(52)} ${formatNumber(baseline.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`,
+    )
   }
   if (cpu)
     line(

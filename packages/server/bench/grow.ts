@@ -134,7 +134,7 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
   return [...reads.map(pairOfReads), ...[...turns.values()].map(middleOf)]
 }
 
-/** Returns a read on both databases. The small database was measured as the limit of the figure. */
+/** Returns a read on both databases. The small database was measured as the baseline of the figure. */
 function pairOfReads(figure: Figure): Pair {
   const { value, ratio } = figure.limits![0]!
   const grown = { ...figure, limits: [] }

@@ -61,7 +61,7 @@ try {
   const adoption = ['images', 'adopt', 'guest:latest', ...flags]
   const { code, errors } = await startProgram(process.execPath, [serverProgram, ...adoption]).ended()
   if (code !== 0) throw new Error(`the image cannot be used: ${errors}`)
-  const countUp = async () => {
+  const countHostsUp = async () => {
     let up = 0
     for (let token = ''; ; ) {
       const path = `/admin/hosts?location=${location}&limit=100${token && `&page_token=${token}`}`
@@ -75,8 +75,8 @@ try {
     }
   }
   const healthy = members - 2 * part
-  for (const untilMs = performance.now() + 180_000; (await countUp()) < healthy; await sleep(500))
-    if (performance.now() > untilMs) throw new Error(`only ${await countUp()} hosts are up`)
+  for (const untilMs = performance.now() + 180_000; (await countHostsUp()) < healthy; await sleep(500))
+    if (performance.now() > untilMs) throw new Error(`only ${await countHostsUp()} hosts are up`)
 
   incus.asked.splice(0)
   const cpuBefore = cpuOf(pid)
@@ -109,7 +109,7 @@ try {
   show('creations per second, POST to running', vmCount / tookS, 'target ≥ 20')
   // On a busy machine, this is more meaningful than the rate.
   show('server CPU per creation, ms', ((cpuOf(pid) - cpuBeforeCreations) / vmCount) * 1_000, '')
-  show('creations that did not end within a minute', failures, 'expected: those on hanging members')
+  show('creations that did not succeed within a minute', failures, 'expected: those on hanging members')
 
   const vpc = `/projects/${project_id}/vpc`
   const { items: networks } = (await call('GET', `${vpc}/networks`, access_key)) as never as {
@@ -140,8 +140,8 @@ try {
   const lost = incus.names.at(-1)!
   incus.behavior.set(lost, 'dead')
   const lostMs = performance.now()
-  const before = await countUp()
-  while ((await countUp()) >= before) await sleep(200)
+  const before = await countHostsUp()
+  while ((await countHostsUp()) >= before) await sleep(200)
   // Incus reports a member as offline 20 s after its last heartbeat by default.
   show(
     'time from when Incus reports a host offline until it is marked down, s',
@@ -150,7 +150,7 @@ try {
   )
   incus.behavior.delete(lost)
   const repairedMs = performance.now()
-  while ((await countUp()) < before) await sleep(200)
+  while ((await countHostsUp()) < before) await sleep(200)
   show(
     'time from when Incus reports a host online until it is marked up, s',
     (performance.now() - repairedMs) / 1_000,

@@ -46,7 +46,8 @@ export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'
   })
 }
 
-export interface WriteLimits {
+/** The rates of the smallest durable changes, which changes through the API are compared with. */
+export interface WriteBaselines {
   connections: number
   transactions: number
   inserts: number
@@ -57,11 +58,11 @@ export interface WriteLimits {
  * Measures the smallest durable changes per second over this number of connections, with Slipway's database
  * layer and, if it is installed, with `pgbench`.
  */
-export async function writeLimits(
+export async function measureWriteBaselines(
   service: RunningService,
   connections: number,
   seconds: number,
-): Promise<WriteLimits> {
+): Promise<WriteBaselines> {
   await service.database.query({
     text: 'CREATE TABLE IF NOT EXISTS bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer)',
   })

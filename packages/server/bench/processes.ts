@@ -41,17 +41,18 @@ export async function measureProcesses(service: RunningService, vms: Vms, effort
     }
   for (const other of servers.slice(1)) await other.stop()
   return counts.flatMap((count) => {
-    const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
+    const processes = `${count} API process${count === 1 ? '' : 'es'}`
+    const cores = `${availableParallelism()} cores`
     const read = comparedWithOne(reads.get(count)!, reads.get(1)!)
     return [
       {
         id: `get-vm-processes-${count}`,
-        what: `GET VM, ${connections} connections, ${where}`,
-        ...withLimit(read, `bare route, ${count} process${count === 1 ? '' : 'es'}`, bare.get(count)!),
+        what: `GET VM, ${connections} connections, ${processes} on ${cores}`,
+        ...withBaseline(read, `bare route, ${count} process${count === 1 ? '' : 'es'}`, bare.get(count)!),
       },
       {
         id: `creations-processes-${count}`,
-        what: `Creations, ${connections} clients, ${where}, ${counts.at(-1)} running`,
+        what: `Creations, ${connections} clients, requests to ${count} of ${counts.at(-1)} running API processes on ${cores}`,
         ...comparedWithOne(middleOf(creations.get(count)!), middleOf(creations.get(1)!)),
       },
     ]
@@ -66,13 +67,13 @@ function comparedWithOne(measured: Measured, alone: Measured): Measured {
   if (measured === alone) return measured
   const isBound = [measured, alone].some(({ cpu }) => isBusy(cpu!.loadCores))
   const ratio = isBound ? null : measured.value / alone.value
-  const limit = { what: 'one process', value: alone.value, ratio }
-  return { ...measured, limits: [limit], aim: ratioAtLeast(limit, 0.9, 'rate of one process') }
+  const baseline = { what: 'one process', value: alone.value, ratio }
+  return { ...measured, limits: [baseline], aim: ratioAtLeast(baseline, 0.9, 'rate of one process') }
 }
 
 type Measured = Omit<Figure, 'id' | 'what'>
 
-const withLimit = (measured: Measured, what: string, { value, cpu }: Measured): Measured => ({
+const withBaseline = (measured: Measured, what: string, { value, cpu }: Measured): Measured => ({
   ...measured,
   limits: [
     ...(measured.limits ?? []),
@@ -112,8 +113,8 @@ async function readFrom(
     (seconds: number) =>
     ({ url }: { url: string }) =>
       read({ url, paths, token, connections: share, seconds })
-  // A process that has just started still compiles its code. This takes longer if more processes share the
-  // cores.
+  // A process that has just started is still compiling its code. This takes longer if more processes share
+  // the cores.
   await Promise.all(servers.map(readOne(effort.readSeconds * servers.length)))
   const rounds: Measured[] = []
   for (let round = 0; round < Math.max(1, effort.rounds); round++) {

@@ -82,7 +82,7 @@ export async function measureReads(service: RunningService, vms: Vms, effort: Ef
     figures.push(polling)
     const list = await compare('list', 16, ['row', 'page'])
     list.id = 'list-vms'
-    list.aim = ratioAtLeast(list.limits![0]!, 0.6, 'same bytes after one SELECT')
+    list.aim = ratioAtLeast(list.limits![0]!, 0.6, 'bare route with one SELECT')
     const availabilities = await compare('availabilities', 16, ['bare', 'row'])
     availabilities.id = 'availabilities'
     availabilities.aim = atLeast(availabilities.value, 5_000, '/s')
@@ -98,7 +98,7 @@ export interface ReadSource {
   vms: Vms
 }
 
-/** Measures the reads of one service, with those of another one as their limits. */
+/** Measures the reads of one service, with those of another service as baselines. */
 export async function compareReads(own: ReadSource, other: ReadSource, effort: Effort): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const name of Object.keys(labels) as Name[]) {
@@ -121,7 +121,7 @@ const leastOfBare: Record<number, number> = { 16: 0.4, 64: 0.5 }
 function aimOf({ limits, cpu }: Figure, connections: number) {
   const [bare, row] = limits!
   return connections === 1
-    ? ratioAtLeast(row!, 1, 'route with one SELECT')
+    ? ratioAtLeast(row!, 1, 'bare route with one SELECT')
     : both(
         ratioAtLeast(bare!, leastOfBare[connections]!, 'bare route'),
         atMost(cpu!.serverMs, 0.15, 'ms of server CPU'),
@@ -144,7 +144,7 @@ const bareTarget = ({ url, pid }: BareRoutes, own: Target, name: Name, kind: Bar
   pid,
 })
 
-/** The first target is the service; the others are its limits. */
+/** The first target is the service; the others are its baselines. */
 async function compareWith(targets: Target[], connections: number, effort: Effort): Promise<Figure> {
   const [own, ...others] = await measureInTurns(targets, connections, effort)
   const middle = (rounds: Measured[], name: keyof Measured) => median(rounds.map((round) => round[name]))
@@ -173,7 +173,7 @@ async function compareWith(targets: Target[], connections: number, effort: Effor
     more: {
       'p50 ms': middle(own!, 'p50'),
       'p99 ms': middle(own!, 'p99'),
-      'server CPU ms of the first limit': middle(others[0]!, 'serverMs'),
+      'server CPU ms of the first baseline': middle(others[0]!, 'serverMs'),
     },
   }
 }

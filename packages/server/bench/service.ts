@@ -1,5 +1,5 @@
 /**
- * Measures the speed of the service and compares it with limits measured in the same run, on the same
+ * Measures the speed of the service and compares it with baselines measured in the same run, on the same
  * machine. It uses the built program as `npm start` runs it, embedded PostgreSQL with fsync, and simulated
  * hosts that boot VMs immediately. `--quick` takes about a minute, and `--only reads,changes` runs only these
  * parts.

@@ -89,7 +89,7 @@ function show(what: string, value: number, unit: string, more: string): void {
   console.log(`${what}: ${value.toFixed(1)} ${unit} (${more})`)
 }
 
-/** Returns an engine whose VMs have one to four GPUs, all busy. */
+/** Returns an engine whose VMs have one, two or four GPUs, all busy. */
 function busyEngine(ids: string[]): Pick<Engine, 'sample'> {
   let round = 0
   return {

@@ -18,14 +18,15 @@ CREATE INDEX gpu_faults_of_gpu ON gpu_faults (gpu_id, id);
 CREATE INDEX gpu_faults_of_vm ON gpu_faults (vm_id) WHERE vm_id IS NOT NULL;
 
 ALTER TABLE gpus
-  -- Since when a fault is known. A suspect GPU returns to stock only after a check that it passes.
+  -- When the GPU became suspect. It returns to stock only after it has passed a check, or if an operator releases
+  -- it.
   ADD COLUMN suspect_since timestamptz,
   ADD COLUMN fault_count integer NOT NULL DEFAULT 0,
-  -- Since when the host has found that the GPU does not respond.
+  -- When the host first reported that the GPU does not respond.
   ADD COLUMN lost_at timestamptz,
   -- [{xid, at}]: XID errors that the host itself reports.
   ADD COLUMN host_xids jsonb,
-  -- The last check before the GPU returned to stock; the reasons are empty if it passed without a warning.
+  -- The last check of the GPU in quarantine; the reasons are empty if it passed without a warning.
   ADD COLUMN checked_at timestamptz,
   ADD COLUMN has_passed_check boolean,
   ADD COLUMN check_reasons jsonb NOT NULL DEFAULT '[]';
@@ -36,7 +37,7 @@ ALTER TABLE vms
   -- {status, since, reasons} while a GPU of the VM is degraded or unhealthy.
   ADD COLUMN health jsonb,
   ADD COLUMN last_replaced_at timestamptz,
-  -- Since when the VM is not billed because its host has lost a GPU.
+  -- The time from which the VM is not billed, because its host has lost a GPU.
   ADD COLUMN billing_paused_at timestamptz;
 CREATE INDEX vms_in_ill_health ON vms (location) WHERE health IS NOT NULL;
 CREATE INDEX vms_with_paused_billing ON vms (billing_paused_at) WHERE billing_paused_at IS NOT NULL;
@@ -44,7 +45,7 @@ CREATE INDEX vms_with_paused_billing ON vms (billing_paused_at) WHERE billing_pa
 -- Where the reading of a guest's errors ended: the guest's boot and the position in its kernel log.
 ALTER TABLE vm_guests ADD COLUMN xid_boot text NOT NULL DEFAULT '', ADD COLUMN xid_position bigint NOT NULL DEFAULT 0;
 
--- What the lever of a local service lets the guest or the host of a simulated VM report.
+-- XID errors that a lever of a local service makes the guest or the host of a simulated VM report.
 CREATE TABLE simulated_xids (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   location text NOT NULL,
@@ -61,7 +62,8 @@ COMMENT ON TABLE simulated_xids IS 'XID errors of GPUs of the simulated engine.'
 CREATE INDEX simulated_xids_of_vm ON simulated_xids (vm_id);
 CREATE INDEX simulated_xids_of_host ON simulated_xids (location, host);
 
--- The address of a VM whose meter is paused is in use: it costs nothing, as while the VM is billed.
+-- The reserved address of a VM whose billing is paused counts as in use, so it costs nothing, just as when the VM
+-- is billed.
 CREATE OR REPLACE FUNCTION meter_reserved_address() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   reserved public_addresses;
@@ -85,7 +87,8 @@ BEGIN
   RETURN NULL;
 END
 $$;
--- A paused VM that is stopped is not metered before or after, so its meter does not start this.
+-- When a VM whose billing is paused is stopped, `metered_since` is null before and after, so the trigger on that
+-- column does not fire. This trigger handles that case.
 CREATE TRIGGER vms_reserved_address_paused AFTER UPDATE OF billing_paused_at ON vms FOR EACH ROW
   WHEN (new.is_address_static AND (old.billing_paused_at IS NULL) <> (new.billing_paused_at IS NULL))
   EXECUTE FUNCTION meter_reserved_address();

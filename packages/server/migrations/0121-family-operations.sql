@@ -3,7 +3,8 @@
 CREATE TABLE family_operations (
   id uuid PRIMARY KEY,
   project_id uuid NOT NULL REFERENCES projects (id),
-  -- SHA-256 of the signing key, the signature and the body of the request, so that a repeated request gets the same one.
+  -- SHA-256 of the signing key, the signature and the body of the request, so that a repeated request gets the
+  -- same operation.
   request_hash bytea NOT NULL,
   -- The operation as clients see it. If it has parts, its state is that of the parts.
   operation json NOT NULL,

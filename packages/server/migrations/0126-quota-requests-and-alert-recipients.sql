@@ -17,7 +17,7 @@ CREATE INDEX quota_requests_by_organization ON quota_requests (organization_id, 
 CREATE UNIQUE INDEX quota_requests_open ON quota_requests (organization_id, name) WHERE decided_at IS NULL;
 CREATE INDEX quota_requests_by_age ON quota_requests (decided_at) WHERE decided_at IS NOT NULL;
 
--- Addresses that get the e-mails of owners and admins as well.
+-- Addresses that also get the alerts that are sent to owners and admins by e-mail.
 ALTER TABLE organizations ADD COLUMN alert_emails text[] NOT NULL DEFAULT '{}';
 
 -- Null until the user signs in after this migration.

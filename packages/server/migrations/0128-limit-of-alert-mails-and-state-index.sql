@@ -1,5 +1,5 @@
--- How many alerts were mailed to the additional recipients on one UTC day, which limits what a tenant can send to
--- addresses of other people.
+-- How many alerts were mailed to the additional recipients on the UTC day `alert_mails_on`. The number is limited,
+-- because a tenant can list other people's addresses.
 ALTER TABLE organizations
   ADD COLUMN alert_mails_on date,
   ADD COLUMN alert_mails integer NOT NULL DEFAULT 0;

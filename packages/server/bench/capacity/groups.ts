@@ -14,7 +14,7 @@ export async function measureGroups(service: RunningService, { groups }: Effort)
   const [tenant] = await addTenants(service.database, 'groups', 1, 1)
   const accepted: number[] = []
   const running: number[] = []
-  // The first group is not counted, because the process still compiles its code.
+  // The first group is not counted, because the process is still compiling its code.
   for (let index = 0; index <= groups; index++) {
     const times = await measureGroup(service.main.url, tenant!, `g-${index}`)
     if (index === 0) continue

@@ -30,13 +30,13 @@ function card(figure: Figure): string {
   const { what, value, unit, aim, limits = [], cpu, more = {} } = figure
   const near = Math.max(value, aim?.at ?? 0)
   const scale =
-    Math.max(near, ...limits.map((limit) => limit.value).filter((each) => each <= near * 8)) * 1.02
+    Math.max(near, ...limits.map((baseline) => baseline.value).filter((each) => each <= near * 8)) * 1.02
   const tick =
     aim?.at === undefined
       ? ''
       : `<div class="aim" style="--at:${((aim.at / scale) * 100).toFixed(2)}%" title="target"></div>`
   const rows = limits.map(({ what, value, ratio }) =>
-    bar(what, value, unit, scale, 'limit', ratio === null ? 'client-bound' : `× ${ratio.toPrecision(2)}`),
+    bar(what, value, unit, scale, 'baseline', ratio === null ? 'client-bound' : `× ${ratio.toPrecision(2)}`),
   )
   const facts = [
     ...(cpu
@@ -99,7 +99,7 @@ export function pageOf({ service, grow }: Results): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Slipway: measured speed</title><style>${style}</style></head>
 <body><main><h1>Measured speed</h1>
-<p class="lead">Each figure is shown with limits measured in the same run on the same machine, such as the speed of a
+<p class="lead">Each figure is shown with baselines measured in the same run on the same machine, such as the speed of a
 bare route, a bare transaction or pgbench. A vertical line marks the target.</p>
 ${service ? summary(service) : ''}${run ? facts(run) : ''}
 ${service ? serviceSections(service) : ''}${grow ? growSection(grow) : ''}

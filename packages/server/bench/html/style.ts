@@ -8,7 +8,7 @@ export const style = `
   --page: light-dark(#f8fafc, #0b1120); --card: light-dark(#ffffff, #111a2c);
   --text: light-dark(#0f172a, #e2e8f0); --quiet: light-dark(#526078, #94a3b8);
   --line: light-dark(#e2e8f0, #24314a); --track: light-dark(#f1f5f9, #1b2740);
-  --limit: light-dark(#cbd5e1, #3b4a66);
+  --baseline: light-dark(#cbd5e1, #3b4a66);
   --accent: light-dark(oklch(0.62 0.12 180), oklch(0.75 0.12 180));
   --good: light-dark(#15803d, #4ade80); --bad: light-dark(#b91c1c, #f87171);
 }
@@ -34,7 +34,7 @@ article header { display: flex; flex-wrap: wrap; justify-content: space-between;
 .name.own { color: var(--text); font-weight: 500; }
 .track { position: relative; height: 12px; background: var(--track); border-radius: 3px; }
 .bar { height: 100%; border-radius: 3px; }
-.bar.own { background: var(--accent); } .bar.limit { background: var(--limit); } .bar.over { background: var(--bad); }
+.bar.own { background: var(--accent); } .bar.baseline { background: var(--baseline); } .bar.over { background: var(--bad); }
 .bar.cut { mask-image: linear-gradient(90deg, #000 88%, transparent); }
 .bars > .aim { position: absolute; top: -4px; bottom: -4px; width: 2px; background: var(--text); opacity: 0.6; z-index: 1;
   left: calc(var(--name) + 12px + (100% - var(--name) - var(--number) - var(--note) - 36px) * (tan(atan2(var(--at), 100%)))); }

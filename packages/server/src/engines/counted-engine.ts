@@ -1,6 +1,9 @@
 import { type Engine, type EngineCalls, EngineError } from './engine.ts'
 
-/** Which methods of an engine are counted. Methods that an engine has only for tests are not counted. */
+/**
+ * Which methods of the interface are counted. Other methods of an engine, which are only for tests, are not
+ * counted.
+ */
 const methods: Record<keyof Engine, boolean> = {
   inventory: true,
   ensureVm: true,

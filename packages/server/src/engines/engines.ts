@@ -81,8 +81,8 @@ async function openEngine(
 }
 
 /**
- * A demo needs Incus on this machine, so it fails at once if Incus is missing. Outside a demo, Slipway keeps
- * trying to reach the cluster.
+ * Unless `urls` names a cluster, a demo needs Incus on this machine, so it fails at once if Incus is missing.
+ * Outside a demo, Slipway keeps trying to reach Incus.
  */
 function requireLocalIncus({ urls, socket }: IncusConfig): void {
   if (urls.length === 0 && !existsSync(socket))

@@ -25,7 +25,7 @@ export class Boots {
     this.#onBooted = onBooted
   }
 
-  /** Checks in the background until the guest responds or no longer boots. */
+  /** Checks in the background until the guest responds or is no longer booting. */
   watch(vm: VmRef): void {
     if (this.#booting.has(vm.id)) return
     this.#booting.add(vm.id)

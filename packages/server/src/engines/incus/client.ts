@@ -79,7 +79,8 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 const readMs = 5_000
 const requestMs = 15_000
 /**
- * A member that has not responded to a request for this time is probed with a request that needs no database.
+ * If a member has not responded to a request within this time, it is probed with a request that needs no
+ * database.
  */
 const probeAfterMs = 1_000
 const probeMs = 2_000

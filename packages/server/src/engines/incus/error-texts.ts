@@ -41,7 +41,8 @@ export function adviceOf(error: unknown): string {
     return 'the certificate of the server has expired: renew it, and copy it to server_cert_file'
   if (/server_cert_file/.test(message) || /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/.test(code))
     return 'the certificate of the server is not the one in server_cert_file: copy cluster.crt (or server.crt) from a member to that file'
-  if (code === 'ECONNREFUSED') return 'nothing listens there: run systemctl status incus on the member'
+  if (code === 'ECONNREFUSED')
+    return 'nothing is listening at this address: run systemctl status incus on the member'
   if (/TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(code) || /timeout|does not (answer|respond)/i.test(message))
     return 'the machine does not respond: check that it is running, and that port 8443 is open from here'
   if (code === 'ENOTFOUND') return 'the host name cannot be resolved: check urls in slipway.toml'

@@ -8,7 +8,7 @@ const checkMs = 3_000
 /**
  * Receives lifecycle events. `onInstance` is called for each event of an instance, with the member that sent
  * it; `onAny` is called for every event. Incus does not repeat missed events, so `onOpen` is called whenever
- * the connection opens, with true for the first time.
+ * the connection opens, with `true` the first time.
  */
 export class IncusEvents {
   readonly #client: IncusClient

@@ -171,7 +171,7 @@ export class Firewalls {
       }
       throw new EngineError(
         'unavailable',
-        `the firewall of ${vmId} was overwritten ${maxAttempts} times in a row`,
+        `the firewall of VM ${vmId} could not be written: other processes changed its bridge's rules during each of ${maxAttempts} attempts`,
       )
     })
   }

@@ -68,7 +68,10 @@ export const instancePath = (vmId: string) => `/1.0/instances/${instanceName(vmI
 export const generationOf = ({ config }: Pick<Instance, 'config'>) => Number(config[marks.generation] ?? 0)
 export const goalOf = ({ config }: Instance) => (config[marks.goal] ?? 'shut') as Goal
 export const shouldStop = (instance: Instance) => ['stopping', 'asked'].includes(goalOf(instance))
-/** An instance in `Error` may be running: its cluster member does not respond, or its QEMU is halted. */
+/**
+ * An instance with the status `Error` may be running: its cluster member does not respond, or its QEMU is
+ * halted.
+ */
 export const isOn = ({ status }: Instance) => status !== 'Stopped'
 export const volumeName = (diskId: string) => `disk-${diskId}`
 const diskIdOf = ({ source = '' }: Record<string, string>) =>

@@ -190,7 +190,7 @@ async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSi
   if (isUnused(taken))
     throw new EngineError(
       'unavailable',
-      `the unused network ${taken.name} has the range ${cidr} and has not been removed yet`,
+      `the range ${cidr} overlaps with the unused network ${taken.name}, which has not been removed yet`,
     )
   throw new EngineError(
     'rejected',

@@ -116,14 +116,14 @@ const goal = (value: Goal) => ({ config: { [marks.goal]: value } })
 
 /** The goal `asked` is written after the request, so that a lost request is sent again. */
 export async function shutDown(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
-  let isRequested = false
+  let isRequestNeeded = false
   const { check } = await Check.of(() =>
     changeExisting(ctx, vmId, call, (now) => {
-      isRequested = isOn(now) && goalOf(now) !== 'asked'
-      return isRequested && goalOf(now) !== 'stopping' ? goal('stopping') : null
+      isRequestNeeded = isOn(now) && goalOf(now) !== 'asked'
+      return isRequestNeeded && goalOf(now) !== 'stopping' ? goal('stopping') : null
     }),
   )
-  if (!isRequested) return
+  if (!isRequestNeeded) return
   await changePower(ctx, vmId, { action: 'stop', timeout: shutdownWaitS }, check, call.signal)
   await changeInstance(ctx, vmId, call, (now) =>
     isOn(now) && goalOf(now) === 'stopping' ? goal('asked') : null,

@@ -16,7 +16,7 @@ import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
 /**
- * A connection that is opened before the guest's network is up hangs, even when the network comes up. So
+ * A connection that is opened before the guest's network is up keeps hanging after the network comes up. So
  * early attempts are short.
  */
 const minProbeMs = 400
@@ -94,7 +94,7 @@ export class Monitor {
         this.#report(id, 'running')
         return
       }
-      // This is not an error yet, because the guest may not have installed its own key.
+      // This is not an error yet, because the guest may not have installed the VM's key yet.
       if (result === 'stranger') await records.mark(id, 'stranger', run)
       if (result === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)

@@ -54,7 +54,7 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observation
       ? ' (emulated, without KVM: a full distribution may need a longer boot_timeout_s)'
       : ''
   const problem = (await ctx.records.isMarked(id, 'stranger', run))
-    ? `SSH did not respond with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another key`
+    ? `SSH did not respond with the host key of this VM within ${ctx.options.bootTimeoutS} s; it responded with a different key`
     : `SSH did not respond within ${ctx.options.bootTimeoutS} s`
   const detail = `${problem}${advice}; last lines of the serial console:\n${serial}`
   return { ...seen, power: 'crashed', detail }
@@ -78,7 +78,7 @@ async function describeEnd(
   const code = await awaitExitCode(folder, run.label)
   if (code === 0 || (await ctx.records.isMarked(id, 'off', run))) return { power: 'off', detail: '' }
   const log = redactedTail((await readText(join(folder, 'qemu.log'))) ?? '')
-  const how = code === null ? 'QEMU exited without an exit code' : `QEMU exited with code ${code}`
+  const how = code === null ? 'QEMU exited with an unknown exit code' : `QEMU exited with code ${code}`
   const serial = await lastSerialLines(folder)
   return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }
 }

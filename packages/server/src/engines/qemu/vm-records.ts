@@ -32,9 +32,9 @@ export interface Run {
 }
 
 /**
- * `answered`: the guest's SSH server responded in this boot. `stranger`: an SSH server responded with another
- * host key. `stop`: a shutdown was requested in this run. `off`: the engine ended the process, so its exit is
- * not a crash.
+ * `answered`: the guest's SSH server responded in this boot. `stranger`: an SSH server responded with a
+ * different host key. `stop`: a shutdown was requested in this run. `off`: the engine ended the process, so
+ * its exit is not a crash.
  */
 export type Mark = 'answered' | 'stranger' | 'stop' | 'off'
 

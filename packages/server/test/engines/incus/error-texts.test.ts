@@ -65,7 +65,7 @@ test.each([
     'the server’s certificate (AA) is not the one in server_cert_file',
     /certificate of the server is not the one/,
   ],
-  ['ECONNREFUSED', 'connect ECONNREFUSED', /nothing listens there/],
+  ['ECONNREFUSED', 'connect ECONNREFUSED', /nothing is listening at this address/],
   ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error', /port 8443 is open/],
 ])('a connection that fails with %s has advice', (code, message, advice) => {
   const cause = Object.assign(new Error(message), { code })

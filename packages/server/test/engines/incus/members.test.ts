@@ -272,7 +272,7 @@ test('instances that were renamed or copied, or lost devices by hand, are report
   expect(report.capabilities.problems).toEqual([
     expect.stringMatching(/device eth0 of vm-a was removed/),
     expect.stringMatching(/disk d2 was removed from vm-a/),
-    expect.stringMatching(/instance copy has the mark of VM a.*incus rename copy vm-a/),
+    expect.stringMatching(/instance copy has the id of VM a.*incus rename copy vm-a/),
   ])
 })
 

@@ -59,7 +59,7 @@ test('a VM that has all GPUs of its host starts again right after its stop', asy
   await succeeded(await removeVm(id))
 })
 
-test('operators get alerts with advice if an instance has the mark of another VM, or Incus does not trust the client', async () => {
+test('operators get alerts with advice if an instance has the id of another VM, or Incus does not trust the client', async () => {
   const operator = { token: service.credentials.operator_key }
   const messages = async (kind: string) => {
     await service.server.reconciler.reports()
@@ -79,7 +79,7 @@ test('operators get alerts with advice if an instance has the mark of another VM
   })
   incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/copy' } })
   const problem = await eventually(async () => (await messages('host_problem'))[0])
-  expect(problem).toMatch(new RegExp(`^m1: .*instance copy has the mark of VM ${id}.*incus rename copy`))
+  expect(problem).toMatch(new RegExp(`^m1: .*instance copy has the id of VM ${id}.*incus rename copy`))
   incus.instances.delete('copy')
   incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/copy' } })
   await eventually(async () => (await messages('host_problem')).length === 0)

@@ -49,7 +49,7 @@ export class Agent {
   #limitsNetwork = false
   #self = { name: '', isClustered: false, address: '' }
   readonly #changed = new Set<string>()
-  #isReadingAll = true
+  #isFullReadDue = true
   #wake: () => void = () => {}
 
   constructor(ctx: IncusContext, options: AgentOptions) {
@@ -76,7 +76,7 @@ export class Agent {
         await this.#applyChanges().catch(async (error: Error) => {
           if (signal.aborted) return
           say(`changes not applied, will retry: ${error.message}`)
-          this.#isReadingAll = true
+          this.#isFullReadDue = true
           await sleep(retryMs, undefined, { signal }).catch(() => {})
         })
         await this.#nextChange(signal)
@@ -96,12 +96,12 @@ export class Agent {
   }
 
   #requestFullRead(): void {
-    this.#isReadingAll = true
+    this.#isFullReadDue = true
     this.#wake()
   }
 
   async #nextChange(signal: AbortSignal): Promise<void> {
-    if (!this.#isReadingAll && this.#changed.size === 0 && !signal.aborted)
+    if (!this.#isFullReadDue && this.#changed.size === 0 && !signal.aborted)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
@@ -109,11 +109,11 @@ export class Agent {
   }
 
   async #applyChanges(): Promise<void> {
-    const isReadingAll = this.#isReadingAll
+    const isFullRead = this.#isFullReadDue
     const names = [...this.#changed]
-    this.#isReadingAll = false
+    this.#isFullReadDue = false
     this.#changed.clear()
-    if (isReadingAll) await this.#readAll()
+    if (isFullRead) await this.#readAll()
     else await Promise.all(names.map((name) => this.#read(name)))
     const guests = [...this.#guests.values()]
     await this.#network.apply(guests, this.#self.address)

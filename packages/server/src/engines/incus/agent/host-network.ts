@@ -38,7 +38,7 @@ export class HostNetwork {
     const subnets = [...new Map(guests.map((guest) => [guest.bridge, guest])).values()]
     // The filter comes first, so that a new bridge never carries unfiltered packets.
     await this.#applyFilter(guests)
-    const existing = await bridgesOf()
+    const existing = await readBridges()
     for (const subnet of subnets) await ensureBridge(subnet, existing, uplinkOf(memberAddress))
     for (const name of existing.keys())
       if (!subnets.some(({ bridge }) => bridge === name)) await removeBridge(name)
@@ -155,7 +155,7 @@ interface Link {
  * Returns the agent's bridges that exist in the kernel. The value of each is its gateway address, followed by
  * ` tunnel` if the bridge has a tunnel.
  */
-async function bridgesOf(): Promise<Map<string, string>> {
+async function readBridges(): Promise<Map<string, string>> {
   const links = JSON.parse((await run('ip', ['-j', 'link', 'show', 'type', 'bridge'])) || '[]') as Link[]
   const own = links.filter(({ ifname }) => /^sl[0-9a-f]{11}$/.test(ifname ?? ''))
   const shown = networkInterfaces()

@@ -152,7 +152,7 @@ export class LocalNetworks {
     if (!seen) throw noSuchVm(vmId)
     throw new EngineError(
       'unavailable',
-      `${vmId} was changed ${maxAttempts} times in a row by other processes`,
+      `the network of VM ${vmId} could not be written: other processes changed the VM during each of ${maxAttempts} attempts`,
     )
   }
 }

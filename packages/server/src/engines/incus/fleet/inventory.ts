@@ -96,7 +96,7 @@ export async function* inventory(
     yield {
       ...hardware,
       gpus,
-      // The state of an instance in `Error` is unknown, but it may still hold its GPUs.
+      // The power state of an instance with the status `Error` is unknown, but it may still hold its GPUs.
       vms: own
         .filter(({ status }) => status !== 'Error')
         .map((instance) => statuses.forInventory(instance, generationAt(member, objects.aclOf, instance))),

@@ -15,7 +15,7 @@ function nameProblems({ name, config }: Instance): string[] {
   const expected = instanceName(id)
   if (name === expected) return []
   return [
-    `the instance ${name} has the mark of VM ${id}: if it was renamed, stop it and run incus rename ${name} ${expected}; if it is a copy, run incus config unset ${name} ${marks.id}`,
+    `the configuration of the instance ${name} has the id of VM ${id} (${marks.id}): if it was renamed, stop it and run incus rename ${name} ${expected}; if it is a copy, run incus config unset ${name} ${marks.id}`,
   ]
 }
 

@@ -15,19 +15,19 @@ const resourcesMs = 600_000
  */
 const resourcesReadMs = 6_000
 /**
- * A member that did not respond is not read again for this time, so that it delays each inspection only once.
- * Even after the member has returned, requests to it succeed only once the member that forwards them has
- * noticed the return.
+ * A member that did not respond is not read again during this time, so that it delays each inspection only
+ * once. Even after the member has returned, requests to it succeed only once the member that forwards them
+ * has noticed the return.
  */
 const silentMs = 2_000
 /**
- * For this time, an offline status is not trusted: Incus may show a member as offline only because the leader
+ * How long a new offline status is not trusted: Incus may show a member as offline only because the leader
  * that counts its heartbeats was lost.
  */
 const recheckMs = 60_000
 /** The time limit for members that may be down. It is short, because all other reports wait for them. */
 const recheckReadMs = 2_000
-/** After this time, an election and the first heartbeats after it are over. */
+/** An election, and the first heartbeats after it, take less than this time. */
 const electionMs = 20_000
 
 /** Remembers what the last inventory read, and whether that may have changed since. */

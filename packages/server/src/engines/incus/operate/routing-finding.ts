@@ -6,7 +6,7 @@ import { type Finding, ok, warning } from './finding.ts'
 
 const sshPort = 22
 const responseMs = 2_000
-/** One VM is enough to check the route to a member. */
+/** How many members are checked, each with one VM. One VM is enough to check the route to a member. */
 const maxMembers = 20
 
 /** Returns whether the address responds to a connection. A refusal is a response, too. */
@@ -48,6 +48,6 @@ export async function routingFinding(
   return warning(
     'routing',
     `no response on port ${sshPort} of ${describe(silent)}`,
-    'check that a firewall rule of the VM allows it, and that the address is routed to the member (docs/operate/incus.md, "Routing of public addresses")',
+    'check that a firewall rule of the VM allows connections to this port, and that the address is routed to the member (docs/operate/incus.md, "Routing of public addresses")',
   )
 }

@@ -157,7 +157,7 @@ export function overlapFinding(networks: Network[], own: { name: string; cidr: s
     : warning(
         'overlapping networks',
         pairs.join('; '),
-        'VMs of one cannot be placed while the other has VMs: change one range, or use another location',
+        'VMs of one network cannot be placed while the other network has VMs: change one of the ranges, or use another location',
       )
 }
 

@@ -43,7 +43,7 @@ interface Copy {
   /** The body of the request that creates the copy, and the member that has the source. */
   request: Record<string, unknown>
   member: string
-  /** The pool of the source and of the copy; undefined for images and for copies by earlier versions. */
+  /** The pool of the source and of the copy; undefined for images, and for copies that earlier versions made. */
   pool?: string
   result: Result | null
 }

@@ -7,7 +7,7 @@ import { redactedTail, run } from '../command.ts'
 import { isAccessible, isRoot, readJson, writeJson } from '../files.ts'
 import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
-const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
+const programPaths = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
 /** Next to each socket, a file with this suffix identifies the process that serves the socket. */
 const recordSuffix = '.server.json'
@@ -18,7 +18,7 @@ export async function canServeVolumes(): Promise<boolean> {
 }
 
 async function findVirtiofsd(): Promise<string | null> {
-  for (const program of programNames) if (await isAccessible(program)) return program
+  for (const program of programPaths) if (await isAccessible(program)) return program
   return null
 }
 

@@ -67,7 +67,10 @@ export class GuestLink {
     return this.#frames
   }
 
-  /** Connects to a port of the guest. Emits `connect` when established, otherwise `error` and `close`. */
+  /**
+   * Connects to a port of the guest. The connection emits `connect` when it is established, otherwise `error`
+   * and `close`.
+   */
   connect(guestPort: number): TcpConnection {
     const port = this.#freePort(guestPort)
     const key = keyOf(hostAddress, port, guestPort)
@@ -181,7 +184,7 @@ export class GuestLink {
       this.#nextPort = port === lastPort ? firstPort : port + 1
       if (!this.#connections.has(keyOf(hostAddress, port, guestPort))) return port
     }
-    throw new Error('all ports to the guest are in use')
+    throw new Error('all local ports for connections to the guest are in use')
   }
 }
 

@@ -9,11 +9,6 @@ import {
 import { ed25519KeyOf, hostKeyBlob } from '../../../domain/guest/host-key.ts'
 import { mpint, SshReader, sshString, uint32 } from '../../../domain/guest/ssh-wire.ts'
 
-/**
- * The part of an SSH client that checks whether the server has the expected host key: version strings,
- * algorithm proposals, one key exchange (RFC 4253, 5656 and 8731) and the server's signature. The connection
- * cannot be used after that.
- */
 const clientVersion = 'SSH-2.0-slipway'
 const messages = { kexInit: 20, exchangeInit: 30, exchangeReply: 31, disconnect: 1 } as const
 const keyBytes = 32
@@ -27,6 +22,11 @@ interface Step {
   verdict?: 'proven' | 'stranger'
 }
 
+/**
+ * The part of an SSH client that checks whether the server has the expected host key: version strings,
+ * algorithm proposals, one key exchange (RFC 4253, 5656 and 8731) and the server's signature. The connection
+ * cannot be used after that.
+ */
 export class HostKeyProbe {
   readonly #expected: Buffer
   readonly #pair = generateKeyPairSync('x25519')
@@ -44,7 +44,8 @@ export class HostKeyProbe {
   /** Processes received bytes, and returns what to send. Throws if they are not SSH. */
   take(chunk: Buffer): Step {
     this.#total += chunk.length
-    if (this.#total > maxBytes) throw new RangeError('too long for a key exchange')
+    if (this.#total > maxBytes)
+      throw new RangeError(`the server sent more than ${maxBytes} bytes during the key exchange`)
     this.#unread = Buffer.concat([this.#unread, chunk])
     const send: Buffer[] = []
     if (this.#serverVersion === '') {

@@ -1,6 +1,6 @@
 /**
  * The length of a burst: this many milliseconds' worth of bytes may pass without waiting. On a busy machine,
- * a process wakes up tens of milliseconds late. With a smaller burst, the lost time could not be caught up,
+ * a process wakes up tens of milliseconds late. With a smaller burst, the lost time could not be made up,
  * and a guest could not reach its limit.
  */
 const burstMs = 50

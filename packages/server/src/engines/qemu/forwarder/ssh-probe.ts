@@ -2,9 +2,9 @@ import type { Duplex } from 'node:stream'
 import { HostKeyProbe } from './host-key-probe.ts'
 
 /**
- * `greeted`: an SSH server responds with the expected host key. `stranger`: an SSH server responds with
- * another host key. `closed`: the guest responds, but not with SSH yet. `silent`: the guest does not respond,
- * because its network is not up yet.
+ * `greeted`: an SSH server responds with the expected host key. `stranger`: an SSH server responds with a
+ * different host key. `closed`: the guest responds, but not with SSH yet. `silent`: the guest does not
+ * respond, because its network is not up yet.
  */
 export type SshProbeResult = 'greeted' | 'stranger' | 'closed' | 'silent'
 

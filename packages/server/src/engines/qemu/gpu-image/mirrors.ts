@@ -43,7 +43,7 @@ export async function sourceLines(mirrors: Mirrors, suite: string, components: s
 }
 
 /**
- * Returns those of the packages that the sources offer. Downloads the package lists into a separate folder.
+ * Returns which of these packages the sources offer. Downloads the package lists into a separate folder.
  */
 export async function availablePackages(
   workDir: string,

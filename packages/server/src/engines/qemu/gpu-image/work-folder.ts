@@ -15,7 +15,10 @@ export const inUserNamespace = () => (isRoot() ? [] : userNamespace)
 export interface WorkFolder {
   /** Only this user can read the files in this folder. */
   files: string
-  /** Other users can pass through this folder, because mmdebstrap without root works as another user. */
+  /**
+   * Other users can pass through this folder, because mmdebstrap runs as another user if it is not started by
+   * root.
+   */
   shared: string
 }
 

@@ -56,7 +56,7 @@ function describeGpu(gpu: PciDevice, devices: PciDevice[]): Omit<SysfsGpu, 'chec
 }
 
 function problemOf(gpu: PciDevice, group: PciDevice[]): string {
-  if (gpu.iommuGroup === null) return 'no IOMMU group: the IOMMU is off in firmware or kernel'
+  if (gpu.iommuGroup === null) return 'no IOMMU group: the IOMMU is off in the firmware or the kernel'
   if (gpu.driver !== 'vfio-pci') return `bound to ${gpu.driver ?? 'no driver'}, not to vfio-pci`
   const foreign = group.find((device) => device.driver !== 'vfio-pci' && device.driver !== null)
   if (foreign)

@@ -27,7 +27,10 @@ export function vfioArguments(gpus: PassthroughGpu[], machine: 'x86_64' | 'aarch
   return args
 }
 
-/** BARs are aligned to their size, so twice their sum, rounded up to a power of two, always holds them. */
+/**
+ * BARs are aligned to their size, so a window of twice their sum, rounded up to a power of two, always holds
+ * them.
+ */
 export function mmioWindowGib(gpus: PassthroughGpu[]): number {
   const neededGib = (2 * gpus.reduce((sum, gpu) => sum + gpu.barBytes, 0)) / gib
   return 2 ** Math.ceil(Math.log2(Math.max(neededGib, 32)))

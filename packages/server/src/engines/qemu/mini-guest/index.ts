@@ -44,7 +44,7 @@ export async function ensureMiniGuest(dataDir: string, progress: Progress): Prom
 export const miniGuestBytes = async (dataDir: string, { folder }: MiniGuestSource): Promise<number> =>
   (await stat(join(imagesDir(dataDir), folder, 'os.qcow2'))).size
 
-/** Builds kernel, initramfs and OS disk from Debian packages of the host's architecture, without root. */
+/** Makes the kernel, initramfs and OS disk from Debian packages of the host's architecture, without root. */
 export async function buildMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
   const arch = hostArchitecture()
   let steps = 0

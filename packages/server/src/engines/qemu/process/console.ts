@@ -12,7 +12,10 @@ const connectMs = 2_000
 export async function openConsole(vmDir: string): Promise<EngineConsole> {
   const path = vmSocket(vmDir, 'serial')
   if (!(await pathExists(path)))
-    throw new EngineError('rejected', 'The VM was started by a version without consoles. Stop and start it.')
+    throw new EngineError(
+      'rejected',
+      'The VM was started by a version of Slipway that had no consoles. Stop and start the VM.',
+    )
   const socket = await connectUnix(path, connectMs).catch((cause) => {
     throw new EngineError('unavailable', 'the serial port does not accept a connection', { cause })
   })

@@ -61,26 +61,27 @@ export class QmpSession {
   }
 
   async greeting(): Promise<void> {
-    await this.#next('the connection')
+    await this.#next('send its greeting')
   }
 
   async execute<T>(command: string, args: Record<string, unknown> = {}): Promise<T> {
     this.#socket.write(`${JSON.stringify({ execute: command, arguments: args })}\n`)
-    const response = await this.#next(command)
+    const response = await this.#next(`respond to ${command}`)
     if (response.error) throw new QmpError(`${command}: ${response.error.desc}`)
     return response.return as T
   }
 
-  async #next(what: string): Promise<QmpMessage> {
+  /** Returns the next message. `action` says what QEMU has not done if none arrives. */
+  async #next(action: string): Promise<QmpMessage> {
     const until = Date.now() + this.#timeoutMs
     for (;;) {
       const message = this.#inbox.shift()
       if (message) return message
       const leftMs = until - Date.now()
       if (this.#isClosed)
-        throw new EngineError('unavailable', `QEMU closed its control socket without responding to ${what}`)
+        throw new EngineError('unavailable', `QEMU closed its control socket and did not ${action}`)
       if (leftMs <= 0)
-        throw new EngineError('unavailable', `QEMU did not respond to ${what} within ${this.#timeoutMs} ms`)
+        throw new EngineError('unavailable', `QEMU did not ${action} within ${this.#timeoutMs} ms`)
       await new Promise<void>((resolve) => {
         // Input that arrived while this process was paused is read before the time limit applies.
         const timer = setTimeout(() => setImmediate(resolve), leftMs)
