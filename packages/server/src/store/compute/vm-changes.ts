@@ -301,7 +301,7 @@ export async function moveVmsToRunning(
   await start.run(tx, { vms: JSON.stringify(given), count: vms.length, ...states, eventType })
   tx.signal('events')
 }
-export const markVmStopped = (tx: Tx, id: string) => clearSshDestination.run(tx, { id })
+export const clearVmSshDestination = (tx: Tx, id: string) => clearSshDestination.run(tx, { id })
 /** Null means that the host was forgotten, so no engine has the VM. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
 /** Returns false if this was already recorded. */
