@@ -178,7 +178,7 @@ export interface ShortReservation {
 }
 
 /**
- * Lists the reservations of a queue that lack GPUs and collect them now, earliest first. The transaction has locked the
+ * Lists the reservations of a queue that lack GPUs and are collecting them, earliest first. The transaction has locked the
  * queue.
  */
 export const listShortReservations = statement<ShortReservation, Queue>(

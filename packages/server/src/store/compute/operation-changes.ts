@@ -158,7 +158,10 @@ export interface OperationEnd {
   stepLog: StepEntry[] | null
 }
 
-/** Ends operations, except those whose lease is lost, and cancelled operations whose result is not `cancelled`. */
+/**
+ * Ends operations. Skips operations whose lease is lost, and cancelled operations whose result is not
+ * `cancelled`.
+ */
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 
