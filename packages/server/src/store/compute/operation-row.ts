@@ -60,5 +60,8 @@ export interface ClaimedOperation extends OperationRow {
   prefetched?: Promise<unknown> | undefined
 }
 
-/** Thrown if the lease is lost or the operation was cancelled: nothing was written, and the transaction rolls back. */
+/**
+ * Thrown if the lease is lost or the operation was cancelled: nothing was written, and the transaction rolls
+ * back.
+ */
 export class LostLease extends Error {}

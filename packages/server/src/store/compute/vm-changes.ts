@@ -288,8 +288,9 @@ export interface StartedVm {
 }
 
 /**
- * Moves VMs from one of the states `from` to running, opens the meters of VMs that were in none of the states `billed`, and
- * writes the event. If a VM is in another state or has lost its OS disk, the statement fails (`isAssertionFailure`).
+ * Moves VMs from one of the states `from` to running, opens the meters of VMs that were in none of the states
+ * `billed`, and writes the event. If a VM is in another state or has lost its OS disk, the statement fails
+ * (`isAssertionFailure`).
  */
 export async function moveVmsToRunning(
   tx: Tx,
