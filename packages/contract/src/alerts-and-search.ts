@@ -122,7 +122,7 @@ export type Suggestion = Static<typeof Suggestion>
 
 const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
-  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. The alert for a failed VM creation lasts for 24 hours, or until a VM with the same name exists.'
+  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. The alert for the failed creation of a VM or instance group lasts for 24 hours, or until a VM or group with the same name exists.'
 
 const maxAlertRecipients = 10
 export const AlertRecipients = record('AlertRecipients', {
@@ -188,7 +188,7 @@ export const alertAndSearchRoutes = defineRoutes({
     path: '/v0.1/admin/alerts',
     tag: 'Operators',
     summary: 'List alerts for operators',
-    description: `Covers the clock, hosts, GPUs, operations and payments. ${alertDescription}`,
+    description: `Covers the clock, locations, hosts, GPUs, operations, reservations, quota requests and payments. ${alertDescription}`,
     access: 'operator',
     isInventory: true,
     response: AlertList,

@@ -13,7 +13,8 @@ import {
 } from './schema.ts'
 
 /**
- * Sign-in routes other than those for tokens: password resets, two-factor authentication, single sign-on and sessions.
+ * Sign-in routes other than those for tokens: password resets, two-factor authentication, single sign-on and
+ * sessions.
  */
 
 export const Session = record('Session', {

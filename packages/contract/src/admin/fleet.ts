@@ -114,7 +114,9 @@ export const Host = record('Host', {
   maintenance_note: Type.String({ description: 'The maintenance note that tenants see.' }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
-  vms: Type.Array(HostVm, { description: 'The VMs on the host. The host is drained when there are none.' }),
+  vms: Type.Array(HostVm, {
+    description: 'The VMs on the host. A draining host becomes `drained` when it has none left.',
+  }),
 })
 export type Host = Static<typeof Host>
 
@@ -141,7 +143,9 @@ export const FamilyCapacity = record('FamilyCapacity', {
   }),
   claimed: Type.Integer(),
   quarantined: Type.Integer(),
-  held: Type.Integer({ description: 'GPUs that are held for capacity requests and reservations.' }),
+  held: Type.Integer({
+    description: 'GPUs that are held for capacity requests, reservations and operations.',
+  }),
   largest_type: Type.String({ description: 'The largest type that still fits. Empty if none fits.' }),
 })
 

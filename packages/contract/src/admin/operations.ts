@@ -11,7 +11,7 @@ export const AdminOperation = record('AdminOperation', {
   ...Operation.properties,
   project_id: Uuid,
   resource_name: Type.String({
-    description: 'The name of the VM, disk or rule. Empty if the name is no longer known.',
+    description: 'The name of the resource. Empty if the name is no longer known.',
   }),
   is_stuck: Type.Boolean(),
   step: Type.String({ description: 'The step that is in progress.' }),
@@ -43,7 +43,7 @@ export const adminOperationRoutes = defineRoutes({
     path: '/v0.1/admin/operations',
     tag: 'Operators',
     summary: 'List operations of all tenants',
-    description: '`metadata.request` is shown without `startup_script` and `shutdown_script`.',
+    description: 'In `metadata.request`, each script is shown as `sha256:` and its digest.',
     access: 'operator',
     query: Type.Object({
       ...pageQuery,

@@ -127,7 +127,9 @@ const DevXid = Type.Object(
         description: 'The position of the GPU in the VM. Default: 0.',
       }),
     ),
-    source: Type.Optional(Type.Enum([...faultSources], { description: 'The reporter. Default: `guest`.' })),
+    source: Type.Optional(
+      Type.Enum([...faultSources], { description: 'What reports the error. Default: `guest`.' }),
+    ),
     at: Type.Optional(Instant),
   },
   strict,

@@ -126,7 +126,7 @@ export const instanceGroupRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/projects/{project_id}/instance-groups/{instance_group_id}/start',
     tag: 'VMs',
-    summary: 'Start all stopped members of an instance group, or none',
+    summary: 'Start the stopped members of an instance group: either all of them or none',
     access: 'member',
     costsMoney: true,
     response: OperationStarted,

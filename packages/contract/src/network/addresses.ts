@@ -75,7 +75,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Reserve a public address',
     description:
-      'The address is kept when a VM that uses it is deleted. It is billed as `reserved-address` while no VM has it or its VM is not billed. Reserved addresses count toward the organization’s quota `reserved_addresses`.',
+      'The address is kept when a VM that uses it is deleted. It is billed as `reserved-address` while no VM has it or its VM is not billed, but not while the billing of its VM is paused because of a lost GPU. Reserved addresses count toward the organization’s quota `reserved_addresses`.',
     access: 'member',
     costsMoney: true,
     body: AddressCreate,

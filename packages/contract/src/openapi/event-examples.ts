@@ -184,7 +184,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
-  'host.down': host('A host has not reported for too long.'),
+  'host.down': host('A host is down: its last report is too old, or its engine reports it as unreachable.'),
   'host.drained': host('A host that is being drained has no VMs left.'),
   'host.draining': eventsOf(
     'host',
@@ -285,7 +285,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     last4: '4242',
   }),
   'organization.payment_never': organization(
-    'Never sent. Only an organization that has not had a payment method yet has the payment state `never`.',
+    'Never sent: no organization can return to the payment state `never`, the state before its first payment method.',
   ),
   'organization.payment_removed': organization(
     'The organization no longer has a payment method. Sent for every payment provider.',
@@ -434,7 +434,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     stops_at: '2026-10-30T12:10:00.000Z',
   }),
   'vm.idle_unknown': vmWithoutOperation(
-    'The guest of a VM with an idle policy does not report, so the VM is not stopped.',
+    'The guest of a VM with an idle policy does not report its GPU utilization, so the VM is not stopped.',
     { window_seconds: 3600 },
   ),
   'vm.maintenance_cancelled': vmWithoutOperation('The maintenance of a VM’s host was cancelled.'),

@@ -5,7 +5,7 @@ import { uuid } from '../domain/ids.ts'
 import { requireOrganizationQuota, requireQuota } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../postgres/database.ts'
 import { setQuotas } from '../store/compute/quotas.ts'
-import { insertProject, listProjectLocations, type ProjectRow } from '../store/identity/projects.ts'
+import { insertProject, listLocationNames, type ProjectRow } from '../store/identity/projects.ts'
 import { insertNetwork, insertSubnet } from '../store/network/networks.ts'
 import { insertRule, type NewRule } from '../store/network/rules.ts'
 
@@ -47,7 +47,7 @@ export async function setUpNetwork(tx: Tx, projectId: string): Promise<number> {
     cidr: firstNetworkCidr,
     labels: {},
   })
-  const locations = await listProjectLocations(tx)
+  const locations = await listLocationNames(tx)
   for (const [index, location] of locations.slice(0, maxSubnets).entries())
     await insertSubnet(tx, {
       id: uuid(),

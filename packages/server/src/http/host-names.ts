@@ -8,9 +8,9 @@ import type { Services } from '../services.ts'
 const maxRemembered = 256
 
 /**
- * Rejects requests for a host name that does not belong to this service. Otherwise a site that points its own name at the
- * address of this service could read responses in the browser of a person who can reach this service (DNS rebinding).
- * Addresses and names without a dot are accepted, because no other site can own them.
+ * Rejects requests for a host name that does not belong to this service. Otherwise a site that points its own
+ * name at the address of this service could read responses in the browser of a person who can reach this
+ * service (DNS rebinding). Addresses and names without a dot are accepted, because no other site can own them.
  */
 export function checkHostNames(app: FastifyInstance, services: Services): void {
   const { host, allowedHosts } = services.config.server

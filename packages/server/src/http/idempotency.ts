@@ -25,7 +25,10 @@ export interface StoredResponse {
   isReplay: boolean
 }
 
-/** Returns the stored response of the key, or runs `work` and stores its response in the same transaction as the change. */
+/**
+ * Returns the stored response of the key, or runs `work` and stores its response in the same transaction as the
+ * change.
+ */
 export async function runOnce(
   tx: Tx,
   request: IdempotentRequest | undefined,

@@ -10,7 +10,10 @@ interface Schema {
   anyOf?: Schema[]
 }
 
-/** Normalizes a parsed value in place, before it is validated: removes null from optional fields, and changes ids to lower case. */
+/**
+ * Normalizes a parsed value in place, before it is validated: removes null from optional fields, and changes
+ * ids to lower case.
+ */
 export const normalize = (schema: TSchema, value: unknown): unknown => normalizeAs(schema as Schema, value)
 
 function normalizeAs(schema: Schema, value: unknown): unknown {

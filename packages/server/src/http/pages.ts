@@ -22,8 +22,8 @@ type ListContext = Pick<Context, 'routeId' | 'params' | 'pageBytes'> & {
 }
 
 /**
- * Reads one page of a list. `read` gets the cursor of the previous page (null for the first page) and the number of rows to
- * read. `cursorOf` returns the cursor after a row.
+ * Reads one page of a list. `read` gets the cursor of the previous page (null for the first page) and the
+ * number of rows to read. `cursorOf` returns the cursor after a row.
  */
 export const page = <Row, Item>(
   context: ListContext,

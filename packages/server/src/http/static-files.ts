@@ -37,8 +37,8 @@ export type SendConsolePage = (request: FastifyRequest, reply: FastifyReply) => 
 
 /**
  * Serves the built console's files, and its index.html for every path that the console's router handles. If
- * `isDev` is true, the page gets the mark `data-dev`. Returns the function that sends the page, for paths that have their
- * own checks.
+ * `isDev` is true, the page gets the mark `data-dev`. Returns the function that sends the page, for paths that
+ * have their own checks.
  */
 export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendConsolePage {
   const files = readFiles(join(packageRoot(), 'dist/console'), isDev)

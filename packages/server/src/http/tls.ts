@@ -27,8 +27,8 @@ export function readTls({ tlsCertFile, tlsKeyFile }: TlsFiles): { cert: Buffer; 
 }
 
 /**
- * Uses renewed files for new connections. Returns a function that stops watching the files. While certificate and key do not
- * match, because one is written before the other, the old pair stays in use.
+ * Uses renewed files for new connections. Returns a function that stops watching the files. While certificate
+ * and key do not match, because one is written before the other, the old pair stays in use.
  */
 export function watchTls(files: TlsFiles, server: Server, log: Services['log']): () => void {
   const reload = () => {

@@ -12,9 +12,9 @@ import { describe, type Part, type Problem, unknownName } from './wording.ts'
 
 const addFormats = addFormatsModule as unknown as (ajv: Ajv) => Ajv
 const common = { allErrors: false, strict: false, messages: true, verbose: true } as const
-/** Bodies are checked as they are: nothing is converted, removed or filled in. */
+/** For bodies, which `normalize` has already changed. This validator changes nothing. */
 const exact = addFormats(new Ajv(common))
-/** Query strings are text, from which numbers and booleans are read. */
+/** For query strings, which are text. This validator converts numbers and booleans. */
 const fromText = addFormats(new Ajv({ ...common, coerceTypes: true }))
 for (const ajv of [exact, fromText])
   for (const [name, problem] of Object.entries(formats)) ajv.addFormat(name, (text) => problem(text) === null)

@@ -37,8 +37,8 @@ export function writerOf(
     })
   async function runIfAllowed(tx: Tx, context: Context) {
     const check = requireStillAllowed(tx, route, context)
-    // On a batched route, handler and check run concurrently: the caller was authorized a moment ago, and nothing commits if
-    // the check fails.
+    // On a batched route, handler and check run concurrently: the caller was authorized a moment ago, and
+    // nothing commits if the check fails.
     if (route.isBatched) return (await allSettledThenThrow([check, handler(context)]))[1]
     await check
     return handler(context)
@@ -55,8 +55,8 @@ export function writerOf(
 }
 
 /**
- * Checks access again with the data of the transaction: a caller who was suspended, or who lost a key, a role or the payment
- * method before the transaction began, must not change anything.
+ * Checks access again with the data of the transaction: a caller who was suspended, or who lost a key, a role
+ * or the payment method before the transaction began, must not change anything.
  */
 async function requireStillAllowed(tx: Tx, route: Route, { caller, request }: Context): Promise<void> {
   if (!caller) return

@@ -14,7 +14,7 @@ import { refOf } from '../operations/vm/vm.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { lockUnfinishedOperations } from '../store/compute/operations.ts'
-import { markVmStopped } from '../store/compute/vm-changes.ts'
+import { clearVmSshDestination } from '../store/compute/vm-changes.ts'
 import {
   type KnownVm,
   listKnownVms,
@@ -95,7 +95,7 @@ export async function reconcileVm(services: Services, id: string, signal: AbortS
     if (current.os_disk_lost_at) return markOsDiskFound(tx, current, cause)
     if (!(await changeVmState(tx, current, found.state, { cause }))) return
     if (found.state === 'STATE_SHUTOFF') {
-      await markVmStopped(tx, id)
+      await clearVmSshDestination(tx, id)
       await releaseGpus(tx, current)
     }
   })

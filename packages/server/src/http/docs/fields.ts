@@ -107,8 +107,8 @@ export const bodyFields = (schema: Schema, schemas: Schemas) =>
     .join('<p class="or">or</p>')
 
 /**
- * Returns the names of all records that the schemas refer to. Records that are lists are left out; the records of their items
- * are included.
+ * Returns the names of all records that the schemas refer to. Records that are lists are left out; the records
+ * of their items are included.
  */
 export function reachableRecords(roots: Schema[], schemas: Schemas): string[] {
   const seen = new Set<string>()

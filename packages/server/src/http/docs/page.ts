@@ -102,7 +102,7 @@ export function docsPage(openApi: object): string {
 <div class="intro"><h1>${escapeHtml(title)}</h1><p class="lead">${inline(summary)}</p>${guideText(description)}</div>
 ${groups.map((group) => groupSection(group, document)).join('\n')}
 ${webhookSection(document.webhooks)}
-<section class="group" id="records"><h2>Records</h2><p>The records in responses. Every field is always present unless marked otherwise.</p></section>
+<section class="group" id="records"><h2>Records</h2><p>The records in responses. Every field is always present, unless a description says otherwise.</p></section>
 ${records.map((name) => recordSection(name, schemas)).join('\n')}
 </main>
 </body>

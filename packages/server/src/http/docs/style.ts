@@ -1,4 +1,7 @@
-/** The style sheet of the API reference. The light and dark themes use the same variables; narrow screens get one column. */
+/**
+ * The style sheet of the API reference. The light and dark themes use the same variables; narrow screens get
+ * one column.
+ */
 export const docsStyle = `
 :root {
   --ground: oklch(0.99 0.003 240); --raised: oklch(0.965 0.005 240); --line: oklch(0.9 0.008 240);

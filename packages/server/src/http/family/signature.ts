@@ -57,8 +57,8 @@ function decodedPath(path: string): string | undefined {
 }
 
 /**
- * Some clients escape names and values, others do not. The form without escapes is accepted only if it cannot be read as
- * another query.
+ * Some clients escape names and values, others do not. The form without escapes is accepted only if it cannot
+ * be read as another query.
  */
 function canonicalQueries(query: string): string[] {
   const pairs = [...new URLSearchParams(query)].sort(([a], [b]) =>

@@ -8,7 +8,10 @@ import { withResourceNames } from '../../store/compute/resource-names.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-/** Leaves out the scripts of a VM: they often contain secrets of the tenant, and operators do not need them. */
+/**
+ * Shows digests instead of the scripts of a VM: scripts often contain secrets of the tenant, and operators do not
+ * need them.
+ */
 const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
   ...operationView({ ...row, request: row.listed_request ?? row.request }),
   project_id: row.project_id,

@@ -61,7 +61,7 @@ async function usageOf(
   if (days > max)
     throw invalidParameter(
       'start_date',
-      `must be at most ${max} days before end_date; send several requests for a longer period`,
+      `must be later: a request can cover at most ${max} days; send several requests for a longer period`,
     )
   const items = await readUsage(db, projectIds, query.group_by, {
     startDate,

@@ -49,7 +49,8 @@ export const userHandlers = {
 } satisfies Partial<Handlers>
 
 /**
- * Returns the link, and mails it if mail is configured. Browsers do not send what follows `#`, so no log contains the code.
+ * Returns the link, and mails it if mail is configured. Browsers do not send what follows `#`, so no log
+ * contains the code.
  */
 export async function sendInvitation(
   { services, tx }: Pick<Context, 'services' | 'tx'>,

@@ -20,8 +20,9 @@ interface Limits {
 }
 
 /**
- * Limits how many connections each client address has, and how many the process has in total (half of its file descriptors).
- * A connection above a limit can only be used for health checks until the count falls below the limit.
+ * Limits how many connections each client address has, and how many the process has in total (half of its file
+ * descriptors). A connection above a limit can only be used for health checks until the count falls below the
+ * limit.
  */
 export function limitConnections(
   app: FastifyInstance,

@@ -16,7 +16,7 @@ const gauges: Record<FleetMetric, GaugeFields> = {
   },
   gpus: { help: 'GPUs by location, model and state.', labels: ['location', 'model', 'state'] },
   gpus_suspect: {
-    help: 'GPUs with a fault that have not passed a check since, by location and model.',
+    help: 'GPUs that have had a fault and have not passed a check since then, by location and model.',
     labels: ['location', 'model'],
   },
   vms: { help: 'VMs by location and state.', labels: ['location', 'state'] },

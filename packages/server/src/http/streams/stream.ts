@@ -3,7 +3,10 @@ import type { EventFilter, EventRow } from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
 import type { OperatorReads } from '../operator-reads.ts'
 
-/** Much larger than a burst of events, and small enough that the buffers of 500 clients that do not read fit into memory. */
+/**
+ * Much larger than a burst of events, and small enough that the buffers of 500 clients that do not read fit
+ * into memory.
+ */
 const maxBufferedBytes = 256 * 1024
 const closeMs = 1_000
 

@@ -228,7 +228,10 @@ export class EventStreams {
     return [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
   }
 
-  /** Records what operators are about to see. This is repeated, because another stream may become live in the meantime. */
+  /**
+   * Records what operators are about to see. This is repeated, because another stream may become live in the
+   * meantime.
+   */
   async #recordReads(rows: EventRow[]): Promise<void> {
     const wantedBy = (stream: EventStream) => rows.filter((row) => stream.wants(row))
     for (;;) {

@@ -7,7 +7,7 @@ import { claimHeld, holdForOperation } from '../../store/capacity/operation-hold
 import { scheduleReservationCheck, setReservationOfGpus } from '../../store/capacity/reservations.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
-import { markVmStopped, markVmsReplaced, setVmHost } from '../../store/compute/vm-changes.ts'
+import { clearVmSshDestination, markVmsReplaced, setVmHost } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -92,7 +92,7 @@ async function switchGpus(work: Work, tx: Tx): Promise<Outcome> {
   await quarantineGpus(tx, [vm.id])
   await claimHeld(tx, { operationId, vmId: vm.id, reservationId })
   if (reservationId) await scheduleReservationCheck(tx, reservationId)
-  await markVmStopped(tx, vm.id)
+  await clearVmSshDestination(tx, vm.id)
   await setVmHost(tx, vm.id, held[0]!.host_id)
   const off = { ...vm, state: 'STATE_SHUTOFF' as const, billing_paused_at: null }
   await changeVmState(tx, off, 'STATE_STARTING', { cause })
@@ -124,7 +124,7 @@ async function restoreState(work: Work, tx: Tx): Promise<void> {
 async function markOff(work: Work, tx: Tx, vm: VmRow, from: VmState): Promise<void> {
   const cause = { ...causeOf(work), detail: work.failure?.message ?? '' }
   if (!(await changeVmState(tx, vm, 'STATE_SHUTOFF', { from: [from], cause: causeOf(work) }))) return
-  await markVmStopped(tx, vm.id)
+  await clearVmSshDestination(tx, vm.id)
   await releaseGpus(tx, vm)
   await emitVm(tx, vm, 'vm.replace_failed', cause)
 }

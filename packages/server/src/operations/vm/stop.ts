@@ -2,7 +2,7 @@ import type { VmState } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
-import { clearExpiredTtl, markVmStopped } from '../../store/compute/vm-changes.ts'
+import { clearExpiredTtl, clearVmSshDestination } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -66,7 +66,7 @@ export async function powerOff(work: Work): Promise<Outcome> {
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause: causeOf(work) })) {
-    await markVmStopped(tx, vm.id)
+    await clearVmSshDestination(tx, vm.id)
     await clearExpiredTtl(tx, vm.id)
     await releaseGpus(tx, vm)
   }

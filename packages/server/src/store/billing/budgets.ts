@@ -6,7 +6,7 @@ export interface BudgetRow {
   project_name: string
   monthly_usd: string | null
   is_hard_stop: boolean
-  /** What the project has spent this month, exactly: in USD per hour times milliseconds. */
+  /** The exact cost of this month so far, in USD per hour times milliseconds (`usdOfMs` converts it). */
   spent_usd_ms: string
 }
 

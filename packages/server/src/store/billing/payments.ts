@@ -43,7 +43,7 @@ export const setPaymentCustomer = statement<never, { organizationId: string; cus
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
 ).runBy('organizationId', 'customerId')
 
-// Keeps the first id of this provider; replaces the id of another provider.
+// Keeps an existing customer id of Stripe (`cus_…`); replaces the id of another provider.
 const adoptCustomer = statement<
   { payment_customer_id: string },
   { organizationId: string; customerId: string }
@@ -77,7 +77,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
 )
 
 // Counts the VMs that are not stopped, and the data disks. They cost money, so they need a payment method.
-const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
+const billed = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
            WHERE p.organization_id = :organizationId AND v.state <> 'STATE_SHUTOFF') AS vms,
@@ -123,7 +123,7 @@ export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: 
   (await applySync.run(tx, { organizationId, ticket })) > 0
 
 export const countBilled = async (db: Queryable, organizationId: string) =>
-  (await running.one(db, { organizationId }))!
+  (await billed.one(db, { organizationId }))!
 
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)

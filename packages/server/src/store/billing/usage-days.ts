@@ -2,7 +2,10 @@ import type { Labels, MeteredType } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Sums are text, because they are exact and may exceed 2^53. */
+/**
+ * Sums are text, because they are exact and may exceed 2^53. The unit of `cost_usd_ms` is USD per hour times
+ * milliseconds (`usdOfMs` converts it).
+ */
 export interface UsageDayRow {
   day: string
   project_id: string

@@ -42,8 +42,8 @@ export const relabelUsage = statement<never, { resourceIds: string[]; name: stri
 ).runBy('resourceIds', 'name', 'labels')
 
 /**
- * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval contains the cost of the
- * earlier intervals.
+ * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval contains the
+ * cost of the earlier intervals.
  */
 export const findResourceCost = statement<
   { usd: string; now: Date },

@@ -58,7 +58,7 @@ const runtimes = statement<{ ms: number }, { types: string[] }>(
    ORDER BY 1`,
 )
 
-/** Lists how long VMs of these types ran in the last 30 days, in ascending order. */
+/** Lists how long VMs of these types ran, shortest first. Counts only runs that ended in the last 30 days. */
 export const listRuntimesMs = async (db: Queryable, types: string[]): Promise<number[]> =>
   (await runtimes.all(db, { types })).map(({ ms }) => Number(ms))
 
@@ -70,10 +70,10 @@ interface EstimateRow {
   basis: string
 }
 
-// Skips rows that another transaction is changing: a request that is being granted needs no estimate, and
-// waiting for its row could cause a deadlock.
 const given = `unnest(:requestId::uuid[], :earliestAt::timestamptz[], :likelyAt::timestamptz[], :latestAt::timestamptz[],
   :basis::text[]) AS new (request_id, earliest_at, likely_at, latest_at, basis)`
+// Skips rows that another transaction is changing: a request that is being granted needs no estimate, and
+// waiting for its row could cause a deadlock.
 const put = statement<never, Queue & Columns<EstimateRow>>(
   'estimate_put',
   `UPDATE capacity_places p SET earliest_at = new.earliest_at, likely_at = new.likely_at, latest_at = new.latest_at,

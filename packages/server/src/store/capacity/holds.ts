@@ -3,7 +3,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import { bestFirst, fits } from '../compute/placement.ts'
 
-// The transaction has locked the hosts. Only hosts that accept VMs are returned.
+// The transaction has locked the hosts. Returns only those that accept VMs and have free GPUs.
 export const listOpenHosts = statement<OpenHost, { hostIds: string[] }, Tx>(
   'hold_open_hosts',
   `SELECT h.id, h.name, h.location, h.family, h.free_gpus AS "freeGpus",

@@ -16,7 +16,10 @@ export const holdForOperation = (
   { gpuIds, heldFor }: { gpuIds: string[]; heldFor?: string },
 ) => hold.run(tx, { operationId, gpuIds, heldFor: heldFor ?? null })
 
-/** Gives the GPUs that are held for an operation to its VM. They stay part of the reservation that the VM uses, if any. */
+/**
+ * Gives the GPUs that are held for an operation to its VM. They stay part of the reservation that the VM uses,
+ * if any.
+ */
 export const claimHeld = statement<
   never,
   { operationId: string; vmId: string; reservationId: string | null },

@@ -83,8 +83,8 @@ export const findHead = statement<QueueEntry & { created_at: Date }, Queue>(
    JOIN capacity_requests r ON r.id = p.request_id`,
 ).one
 
-// Sets the current turn of an empty queue to 0 and deletes the turns of organizations. The turns of organizations that
-// may not get a hold yet are set to 0 instead. The transaction has locked the queue.
+// Sets the current turn of an empty queue to 0 and deletes the turns of organizations. The turns of
+// organizations that may not get a hold yet are set to 0 instead. The transaction has locked the queue.
 const forgetTurns = statement<never, Queue>(
   'lane_forget_turns',
   `WITH forgotten AS (
@@ -98,8 +98,8 @@ const forgetTurns = statement<never, Queue>(
    DELETE FROM capacity_turns t USING forgotten f
    WHERE t.location = f.location AND t.family = f.family AND coalesce(t.no_hold_until < slipway_now(), true)`,
 )
-// An organization's next turn is its last turn or the current turn of the queue, whichever is later, plus the number of GPUs
-// of the request. The transaction has locked the queue.
+// An organization's next turn is its last turn or the current turn of the queue, whichever is later, plus the
+// number of GPUs of the request. The transaction has locked the queue.
 const takeTurn = statement<{ turn: number }, Queue & { organizationId: string; gpus: number }>(
   'lane_take_turn',
   `INSERT INTO capacity_turns AS t (organization_id, location, family, last_turn)

@@ -60,8 +60,8 @@ export const lockQueuesOfHosts = statement<QueueRow, { hostIds: string[] }, Tx>(
 ).allBy('hostIds')
 
 /**
- * Locks the queues until the transaction ends. Every transaction that adds to a queue or frees GPUs does this, so that the
- * later of two such transactions sees what the other has done.
+ * Locks the queues until the transaction ends. Every transaction that adds to a queue or frees GPUs does this,
+ * so that the later of two such transactions sees what the other has done.
  */
 export async function lockQueues(tx: Tx, queues: Queue[]): Promise<QueueRow[]> {
   if (queues.length === 0) return []

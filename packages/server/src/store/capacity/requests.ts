@@ -65,8 +65,8 @@ export interface RequestRecordRow extends RequestRow {
 
 const maxPosition = 100
 
-// A waiting request has a queue entry. With several locations, the entry with the earliest estimate is shown. Positions are
-// counted up to 100, so that the statement does not read more rows for a longer queue.
+// A waiting request has a queue entry. With several locations, the entry with the earliest estimate is shown.
+// Positions are counted up to 100, so that the statement does not read more rows for a longer queue.
 const records = `SELECT r.*, p.earliest_at, p.likely_at, p.latest_at, p.basis, p.estimated_at, p.hit_rate,
     (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held')::integer AS gpus_held,
     CASE WHEN p.request_id IS NOT NULL THEN (

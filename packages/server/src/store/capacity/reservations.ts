@@ -37,7 +37,10 @@ export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
-/** How long before the end of a reservation its warnings are sent. `dueNotices` is the number of those that are due. */
+/**
+ * How long before the end of a reservation its warnings are sent. `dueNotices` is the number of those that are
+ * due.
+ */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
 const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
@@ -178,8 +181,8 @@ export interface ShortReservation {
 }
 
 /**
- * Lists the reservations of a queue that lack GPUs and collect them now, earliest first. The transaction has locked the
- * queue.
+ * Lists the reservations of a queue that lack GPUs and are collecting them, earliest first. The transaction has
+ * locked the queue.
  */
 export const listShortReservations = statement<ShortReservation, Queue>(
   'reservation_short',

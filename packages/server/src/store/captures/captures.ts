@@ -53,7 +53,8 @@ const share = statement<{ id: string }, { id: string }>(
   `SELECT id FROM captures WHERE id = :id AND state = 'available' FOR KEY SHARE`,
 )
 
-// `ref` is an id, a complete name, or a name without a version, which means the newest image with that name and any version.
+// `ref` is an id, a complete name, or a name without a version, which means the newest image with that name and
+// any version.
 const imageByRef = statement<CaptureRow, { projectId: string; ref: string }>(
   'capture_image_by_ref',
   `${selectCapture}

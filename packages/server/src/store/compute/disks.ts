@@ -43,7 +43,10 @@ export interface DiskRow {
   labels: Labels
   description: string
   is_protected: boolean
-  /** `is_vm_deleted`: the VM was deleted while its host was down, and keeps the disk until the host is back or forgotten. */
+  /**
+   * `is_vm_deleted`: the VM was deleted while its host was down, and keeps the disk until the host is back or
+   * forgotten.
+   */
   attached_to: { vm_id: string; mode: 'read-write' | 'read-only'; is_vm_deleted: boolean }[]
 }
 

@@ -83,6 +83,9 @@ export const lockIdleHostsForGroup = async (tx: Tx, params: GroupHostParams, pol
 /** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
 export const listGroupRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)
 
-/** Lists how many VMs of this size each location could run if its hosts in service were empty, and on how many hosts. */
+/**
+ * Lists how many VMs of this size each location could run if its hosts in service were empty, and on how many
+ * hosts.
+ */
 export const listGroupOffering = (tx: Tx, { family, gpuCount }: { family: string; gpuCount: number }) =>
   offering.all(tx, { family, gpuCount })

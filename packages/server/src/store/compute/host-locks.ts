@@ -12,7 +12,10 @@ export interface PlacementRequest {
   allowedHosts: string[] | null
 }
 
-/** VMs with the same request share one row `w`. These rows have nothing to do with instance groups. */
+/**
+ * VMs with the same request share one row `w`. These rows have nothing to do with instance groups. In this
+ * file, `held` are the hosts that the transaction has already locked; they have nothing to do with held GPUs.
+ */
 const groups = `json_to_recordset(:groups::json) AS w (location text, family text, "gpuCount" integer,
                                                        "allowedHosts" uuid[], vms integer)`
 const isNotHeld = 'h.id <> ALL (:held::uuid[])'

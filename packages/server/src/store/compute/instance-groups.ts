@@ -111,8 +111,8 @@ const shrink = statement<never, { ids: string[]; counts: number[] }>(
    FROM unnest(:ids::uuid[], :counts::int[]) AS w (id, count) WHERE g.id = w.id`,
 )
 
-// Members that were deleted while their host was down still refer to the group, so clear the reference before deleting the
-// group.
+// Members that were deleted while their host was down still refer to the group, so clear the reference before
+// deleting the group.
 const detachMembers = statement<never, { id: string }>(
   'instance_group_leave',
   'UPDATE vms SET group_id = NULL, group_number = NULL WHERE group_id = :id',
@@ -125,7 +125,8 @@ const remove = statement<never, { id: string }>(
 /** The states of a member that make its group unhealthy. */
 export const unhealthyStates: VmState[] = ['STATE_CRASHED', 'STATE_UNREACHABLE']
 
-// Moves a group between healthy and unhealthy, depending on its members. Does nothing while an operation changes the group.
+// Moves a group between healthy and unhealthy, depending on its members. Does nothing while an operation
+// changes the group.
 const updateHealth = statement<GroupRow, { id: string; unhealthy: string[] }>(
   'instance_group_judge',
   `WITH judged AS (

@@ -1,4 +1,4 @@
-import type { EventType, OperationName, OperationType } from '@slipway/contract'
+import type { EventType, OperationName, OperationResourceType } from '@slipway/contract'
 import { hideScripts } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
@@ -13,7 +13,7 @@ export interface NewOperation {
   projectId: string
   kind: string
   name: OperationName
-  resourceType: OperationType
+  resourceType: OperationResourceType
   resourceId: string
   location: string
   generation: number
@@ -158,7 +158,10 @@ export interface OperationEnd {
   stepLog: StepEntry[] | null
 }
 
-/** Ends operations, except those whose lease is lost, and cancelled operations whose result is not `cancelled`. */
+/**
+ * Ends operations. Skips operations whose lease is lost, and cancelled operations whose result is not
+ * `cancelled`.
+ */
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 

@@ -41,7 +41,8 @@ interface ClaimedRow {
 /** The SQL condition for operations that a worker with these locations may claim. */
 export const claimable = 'run_at <= slipway_now() AND location = ANY (:locations::text[])'
 
-// A claim moves run_at to the end of the lease: a held operation is not due, but becomes due again if its holder dies.
+// A claim moves run_at to the end of the lease: a held operation is not due, but becomes due again if its
+// holder dies.
 const claimOf = (due: string) =>
   `UPDATE operation_queue q SET lease_token = :leaseToken, run_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM (${due}) due
@@ -53,10 +54,11 @@ const claim = statement<ClaimedRow, ClaimParams>(
          WHERE ${claimable} ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED`),
 )
 
-// Claims operations of the organization with the fewest slots first, and within it those of the project with the fewest
-// slots. Organizations and projects stay within their shares. If several have the same number of slots, the one that
-// was served least recently comes first. The statement makes one index lookup for each project with unfinished
-// operations, regardless of the length of their queues, and skips operations that another worker is claiming.
+// Claims operations of the organization with the fewest slots first, and within it those of the project with
+// the fewest slots. Organizations and projects stay within their shares. If several have the same number of
+// slots, the one that was served least recently comes first. The statement makes one index lookup for each
+// project with unfinished operations, regardless of the length of their queues, and skips operations that
+// another worker is claiming.
 const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
@@ -95,7 +97,8 @@ const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
          FOR UPDATE SKIP LOCKED`),
 )
 
-// This is a separate statement after the claim, so that it sees everything that the previous holder wrote under its lease.
+// This is a separate statement after the claim, so that it sees everything that the previous holder wrote under
+// its lease.
 const claimed = statement<OperationRow & { now: Date; organization_id: string }, { ids: string[] }>(
   'operation_claimed',
   `SELECT o.*, slipway_now() AS now, (SELECT organization_id FROM projects p WHERE p.id = o.project_id) AS organization_id

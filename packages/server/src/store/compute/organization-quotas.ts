@@ -117,7 +117,10 @@ export const hasRoomInQuota = async (
     (quota) => quota.name !== name || quota.available > 0,
   )
 
-/** Returns the first quota that is exceeded after the caller has added to it. Locks the quotas until the transaction ends. */
+/**
+ * Returns the first quota that is exceeded after the caller has added to it. Locks the quotas until the
+ * transaction ends.
+ */
 export async function findExceededQuota(
   tx: Tx,
   organizationId: string,

@@ -139,8 +139,8 @@ async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
 }
 
 /**
- * Returns the GPUs that a stopped VM had, while they wait for their reset: the same VM may use them again. The VM was off
- * when they were put into quarantine, so its engine has released them.
+ * Returns the GPUs that a stopped VM had, while they wait for their reset: the same VM may use them again. The
+ * VM was off when they were put into quarantine, so its engine has released them.
  */
 export async function findOwnGpus(
   tx: Tx,
@@ -153,7 +153,8 @@ export async function findOwnGpus(
 }
 
 /**
- * Releases the GPUs of VMs. No other VM gets them before the engine has reset them. Returns the number of GPUs of each VM.
+ * Releases the GPUs of VMs. No other VM gets them before the engine has reset them. Returns the number of GPUs
+ * of each VM.
  */
 export async function quarantineGpus(tx: Tx, vmIds: string[]): Promise<number[]> {
   const released = await quarantine.all(tx, { vmIds })

@@ -149,8 +149,8 @@ export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Pro
 })
 
 /**
- * Takes the amounts of the request. The statement is sent with the commit, so that its rows are locked for the shortest
- * time. If a quota no longer covers them, the transaction is retried, and then reads the shortage.
+ * Takes the amounts of the request. The statement is sent with the commit, so that its rows are locked for the
+ * shortest time. If a quota no longer covers them, the transaction is retried, and then reads the shortage.
  */
 export const takeQuota = (tx: Tx, request: QuotaRequest): Promise<void> =>
   tx.enqueue(changeQuotas, changesOf(request))

@@ -288,8 +288,9 @@ export interface StartedVm {
 }
 
 /**
- * Moves VMs from one of the states `from` to running, opens the meters of VMs that were in none of the states `billed`, and
- * writes the event. If a VM is in another state or has lost its OS disk, the statement fails (`isAssertionFailure`).
+ * Moves VMs from one of the states `from` to running, opens the meters of VMs that were in none of the states
+ * `billed`, and writes the event. If a VM is in another state or has lost its OS disk, the statement fails
+ * (`isAssertionFailure`).
  */
 export async function moveVmsToRunning(
   tx: Tx,
@@ -301,7 +302,7 @@ export async function moveVmsToRunning(
   await start.run(tx, { vms: JSON.stringify(given), count: vms.length, ...states, eventType })
   tx.signal('events')
 }
-export const markVmStopped = (tx: Tx, id: string) => clearSshDestination.run(tx, { id })
+export const clearVmSshDestination = (tx: Tx, id: string) => clearSshDestination.run(tx, { id })
 /** Null means that the host was forgotten, so no engine has the VM. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
 /** Returns false if this was already recorded. */

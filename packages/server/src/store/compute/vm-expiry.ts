@@ -4,8 +4,8 @@ import { statement } from '../../postgres/statement.ts'
 export const warnAheadS = 600
 
 /**
- * VMs whose TTL has expired and that can be deleted or stopped now. A protected VM is stopped instead of deleted. A VM is not
- * stopped while an operation on it is in progress.
+ * VMs whose TTL has expired and that can be deleted or stopped now. A protected VM is stopped instead of
+ * deleted. A VM is not stopped while an operation on it is in progress.
  */
 export const expired = `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL

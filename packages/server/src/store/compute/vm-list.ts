@@ -33,8 +33,8 @@ export const listTenantVms = filteredStatement<TenantVmRow, TenantVmFilter>(
   { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
 ).all
 
-// Skips VMs with an unfinished operation; a later run finds them. The order of the joins makes the plan start with the few
-// suspended organizations, so that it never scans all VMs.
+// Skips VMs with an unfinished operation; a later run finds them. The order of the joins makes the plan start
+// with the few suspended organizations, so that it never scans all VMs.
 export const selectVmsToStop = `WITH suspended_projects AS MATERIALIZED (
      SELECT id FROM projects
      WHERE organization_id = ANY (ARRAY(SELECT id FROM organizations WHERE stops_vms)) AND deleted_at IS NULL)

@@ -29,8 +29,9 @@ export const billing = `CROSS JOIN moment t
    LEFT JOIN LATERAL (SELECT usd, valid_from FROM prices WHERE product_name = v.type AND valid_from <= t.now
      ORDER BY valid_from DESC LIMIT 1) p ON true`
 
-// Billed time costs the current price, except the part to which an earlier price applied. Time without a price costs
-// nothing. The unit is USD per hour times milliseconds. The milliseconds are computed like `ms_between`, inline in the plan.
+// Billed time costs the current price, except the part to which an earlier price applied. Time without a price
+// costs nothing. The unit is USD per hour times milliseconds. The milliseconds are computed like `ms_between`,
+// inline in the plan.
 const spent = `
   v.spent_usd_ms + CASE
     WHEN v.metered_since IS NULL OR v.reservation_id IS NOT NULL THEN 0

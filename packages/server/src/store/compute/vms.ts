@@ -201,8 +201,9 @@ interface VmName {
 }
 
 /**
- * Returns whether a VM of the project has the name, whether its organization has reservations, and the service's time. The
- * name is checked here for an early refusal; the schema guarantees that no two VMs have the same name.
+ * Returns whether a VM of the project has the name, whether its organization has reservations, and the
+ * service's time. The name is checked here for an early refusal; the schema guarantees that no two VMs have the
+ * same name.
  */
 export const findVmName = gathered(
   async (tx: Tx, wanted: VmName[]): Promise<{ isTaken: boolean; hasReservations: boolean; now: Date }[]> => {

@@ -38,7 +38,10 @@ export interface ClaimedDelivery {
   delivery: DeliveryRow
   url: string
   event: EventRow
-  /** The real time of the database. Receivers compare it with their own clock, and the clock of this process may be wrong. */
+  /**
+   * The real time of the database. Receivers compare it with their own clock, and the clock of this process may
+   * be wrong.
+   */
   claimedAt: Date
 }
 
@@ -55,7 +58,10 @@ export interface AttemptOutcome {
   restS: number
 }
 
-/** Returns the webhooks that still exist. Locks them in the order of their ids, so that two transactions never deadlock. */
+/**
+ * Returns the webhooks that still exist. Locks them in the order of their ids, so that two transactions never
+ * deadlock.
+ */
 export const lockWebhooks = statement<{ id: string; failures: number }, { ids: string[] }, Tx>(
   'webhooks_lock',
   `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,

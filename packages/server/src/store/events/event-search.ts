@@ -3,8 +3,8 @@ import { statement } from '../../postgres/statement.ts'
 import type { PositionRange } from './events.ts'
 
 /**
- * An event gets its position after its transaction has committed, so positions can differ from the order of times by the
- * duration of a transaction. No transaction takes this long.
+ * An event gets its position after its transaction has committed, so positions can differ from the order of
+ * times by the duration of a transaction. No transaction takes this long.
  */
 const slack = `interval '10 minutes'`
 
@@ -20,8 +20,8 @@ const positions = statement<
 ).oneBy('start', 'end')
 
 /**
- * Returns the positions that enclose all events of a period, so that a list does not read earlier and later events. A null
- * time means no limit.
+ * Returns the positions that enclose all events of a period, so that a list does not read earlier and later
+ * events. A null time means no limit.
  */
 export async function findPositions(
   db: Queryable,
@@ -45,8 +45,8 @@ export const findUnfinishedSince = statement<{ since: Date }, { projectId: strin
 const maxResources = 200
 
 /**
- * Finds resources of a project, including deleted ones, by a part of their id or name. It searches the names in events, because
- * the rows of deleted resources no longer exist.
+ * Finds resources of a project, including deleted ones, by a part of their id or name. It searches the names in
+ * events, because the rows of deleted resources no longer exist.
  */
 export const findEventResources = statement<{ resource_id: string }, { projectId: string; text: string }>(
   'event_resources',

@@ -14,8 +14,8 @@ export const insertMail = statement<never, { id: string; recipient: string; seal
 ).run
 
 /**
- * Claims mails that are due, and counts the attempt before it is made. The claim also sets the time of the next attempt,
- * which another worker makes if this one dies.
+ * Claims mails that are due, and counts the attempt before it is made. The claim also sets the time of the next
+ * attempt, which another worker makes if this one dies.
  */
 export const claimMails = statement<MailRow, { limit: number }>(
   'mail_claim',

@@ -24,7 +24,8 @@ const oldest = statement<{ since: number | null }>(
   'SELECT min(since_position) AS since FROM webhooks',
 )
 
-// The limit is a literal in the SQL: with a parameter, the planner expects a tenth of all events and reads every webhook.
+// The limit is a literal in the SQL: with a parameter, the planner expects a tenth of all events and reads
+// every webhook.
 const fanOutBatch = 500
 
 // A test event is delivered separately, to its one webhook.
@@ -108,8 +109,8 @@ export const firstWantedPosition = async (db: Queryable): Promise<number | null>
   (await oldest.one(db))?.since ?? null
 
 /**
- * Creates the deliveries of the next events. Returns whether there may be more. Only one process does this at a time, and the
- * cursor moves in the same transaction, so that no event is skipped or delivered twice.
+ * Creates the deliveries of the next events. Returns whether there may be more. Only one process does this at a
+ * time, and the cursor moves in the same transaction, so that no event is skipped or delivered twice.
  */
 export function fanOutEvents(database: Database, since: number): Promise<boolean> {
   return database.transaction(async (tx) => {

@@ -179,8 +179,8 @@ const union = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :limit`
 
 /**
- * Lists the latest alerts of some projects and of their organization. Reads only the VMs and the unfinished operations of
- * these projects.
+ * Lists the latest alerts of some projects and of their organization. Reads only the VMs and the unfinished
+ * operations of these projects.
  */
 export const listAlerts = statement<
   AlertRow,

@@ -166,8 +166,8 @@ const isReserved = 't.name IS NOT NULL'
 const vmColumns = columnsOf('t.state', 't.location', vmAddress)
 
 /**
- * Finds hosts, tenants, users, VMs, copies of disks and reserved addresses, best match first. `id` and `address` are set if
- * `q` is an id or an address.
+ * Finds hosts, tenants, users, VMs, copies of disks and reserved addresses, best match first. `id` and
+ * `address` are set if `q` is an id or an address.
  */
 export const searchEverywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
   'search_everywhere',

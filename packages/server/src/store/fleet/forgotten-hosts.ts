@@ -17,8 +17,8 @@ const recall = statement<{ id: string }, { location: string; name: string }>(
 )
 
 /**
- * Locks every VM of the host, including VMs that were deleted while it was down, and returns which of them need the host.
- * VMs are always locked before their host.
+ * Locks every VM of the host, including VMs that were deleted while it was down, and returns which of them need
+ * the host. VMs are always locked before their host.
  */
 export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, { id: string }, Tx>(
   'host_lock_vms',

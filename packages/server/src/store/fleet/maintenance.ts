@@ -22,7 +22,10 @@ export interface MaintenanceRow {
   maintenance_note: string
 }
 
-/** Returns the maintenance if a notice is due; each notice is returned once. A late notice replaces the earlier ones. */
+/**
+ * Returns the maintenance if a notice is due; each notice is returned once. A late notice replaces the earlier
+ * ones.
+ */
 export const takeMaintenanceNotice = statement<MaintenanceRow, { id: string }, Tx>(
   'maintenance_take_notice',
   `UPDATE hosts h SET maintenance_notices = ${dueNotices}
@@ -38,7 +41,10 @@ export const setMaintenance = statement<{ id: string }, { id: string; at: Date; 
    WHERE id = :id AND :at::timestamptz > slipway_now() RETURNING id`,
 ).one
 
-/** Cancels maintenance. Returns whether tenants were notified and it has not begun; undefined if none was announced. */
+/**
+ * Cancels maintenance. Returns whether tenants were notified and it has not begun; undefined if none was
+ * announced.
+ */
 export const clearMaintenance = statement<{ is_awaited: boolean }, { id: string }, Tx>(
   'maintenance_clear',
   `UPDATE hosts h SET maintenance_at = NULL, maintenance_note = '', maintenance_announced_at = NULL, maintenance_notices = 0

@@ -72,16 +72,19 @@ const revoke = statement<AccessKeyRow, KeyScope & { id: string }>(
      AND organization_id IS NOT DISTINCT FROM :organizationId::uuid AND revoked_at IS NULL RETURNING *`,
 )
 
-/** Returns undefined if the key is revoked. A revocation waits until the transaction that holds this lock has ended. */
+/**
+ * Returns undefined if the key is revoked. A revocation waits until the transaction that holds this lock has
+ * ended.
+ */
 export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
   'access_key_lock_parent',
   'SELECT * FROM access_keys WHERE id = :id AND revoked_at IS NULL FOR SHARE',
 ).oneBy('id')
 
 /**
- * Revokes the keys that this key created, directly or through other keys, even if some of those keys are already
- * revoked. Misses keys that are created while the statement waits for a lock. OFFSET and the array make PostgreSQL look
- * up the keys one by one, even without statistics.
+ * Revokes the keys that this key created, directly or through other keys, even if some of those keys are
+ * already revoked. Misses keys that are created while the statement waits for a lock. OFFSET and the array make
+ * PostgreSQL look up the keys one by one, even without statistics.
  */
 export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
   'access_keys_revoke_descendants',

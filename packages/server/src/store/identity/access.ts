@@ -9,7 +9,10 @@ import { isInEffect } from './members.ts'
 
 /** A caller, with everything that determines its access. */
 export type Caller = {
-  /** Kind and id, which identify the caller in rate limits, the log and events. */
+  /**
+   * The kind and the id, such as `user:<id>`. Identifies the caller in rate limits, the log and events. This is
+   * not an access key.
+   */
   key: string
 } & (
   | {
@@ -29,6 +32,7 @@ export type Caller = {
       /** Null for a key of the organization. */
       projectId: string | null
       organizationId: string
+      /** True if the organization is suspended. */
       isSuspended: boolean
     })
   | (KeyCaller & { kind: 'operator_key' })
@@ -45,6 +49,7 @@ interface KeyCaller {
 
 interface Membership {
   role: Role
+  /** True if the organization is suspended. */
   isSuspended: boolean
   /** True if the organization requires a second factor and this session has none. */
   lacksSecondFactor: boolean
@@ -68,6 +73,7 @@ const keyByDigest = keyedStatement<
     allowed_cidrs: string[]
     is_suspended: boolean
     remaining_ms: number | null
+    /** True if this use is recorded: the last recorded use was more than a minute ago. */
     is_use_due: boolean
   },
   { digest: string }
@@ -139,15 +145,15 @@ export async function findKeyCaller(
   if (!row) return null
   if (recordsUse && row.is_use_due) recordKeyUse.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
-  const key: KeyCaller = {
+  const common: KeyCaller = {
     id: row.id,
     createdBy: row.created_by,
     allowedFrom: row.allowed_cidrs.length > 0 ? blockListOf(row.allowed_cidrs) : null,
     expiresAt,
   }
-  if (row.kind === 'operator') return { ...key, kind: 'operator_key', key: `operator_key:${row.id}` }
+  if (row.kind === 'operator') return { ...common, kind: 'operator_key', key: `operator_key:${row.id}` }
   return {
-    ...key,
+    ...common,
     kind: 'access_key',
     key: `access_key:${row.id}`,
     role: row.role,

@@ -22,8 +22,8 @@ export const findOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose
 ).oneBy('hash', 'purpose')
 
 /**
- * Returns undefined if there is no such code, or if it is used or expired. PostgreSQL checks the condition again under
- * the row's lock, so that a code works once.
+ * Returns undefined if there is no such code, or if it is used or expired. PostgreSQL checks the condition
+ * again under the row's lock, so that a code works once.
  */
 export const redeemOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }, Tx>(
   'one_time_code_redeem',

@@ -17,7 +17,7 @@ export interface OrganizationRow {
 export interface AccountRow extends OrganizationRow {
   projects: number
   vms: number
-  /** What the organization has spent this month, exactly: in USD per hour times milliseconds. */
+  /** The exact cost of this month so far, in USD per hour times milliseconds (`usdOfMs` converts it). */
   spent_usd_ms: string
 }
 

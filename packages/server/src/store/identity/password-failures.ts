@@ -9,8 +9,8 @@ interface Attempt {
   address: string
 }
 
-// Attempts are counted one after another, so that concurrent attempts cannot all see counts below the limits. The client's
-// address is always locked before the e-mail address.
+// Attempts are counted one after another, so that concurrent attempts cannot all see counts below the limits.
+// The client's address is always locked before the e-mail address.
 const lock = statement<never, { key: string }>(
   'password_failures_lock',
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 43))',

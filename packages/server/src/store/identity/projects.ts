@@ -104,7 +104,7 @@ const markDeleted = statement<never, { id: string }>(
 export const insertProject = async (tx: Tx, project: NewProjectRow) => (await insert.one(tx, project))!
 
 /** Lists the names of all locations, in the operator's order. */
-export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
+export const listLocationNames = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
 /** Lists the projects of these organizations, and those with these ids. */
 export const listProjects = (

@@ -14,7 +14,7 @@ export interface WatchedVm {
   stops_at: Date | null
   is_announced: boolean
   now: Date
-  /** The time since which the policy has applied to this run of the VM. */
+  /** When the policy began to apply to this run of the VM. */
   watched_since: Date
 }
 

@@ -44,7 +44,10 @@ const taken = statement<{ id: string }, { subnetIds: string[] }>(
    WHERE EXISTS (SELECT FROM carried_ranges r WHERE ${overlaps} AND r.subnet_id <> s.id AND ${hasVms})`,
 )
 
-/** Holds the subnet's range until the transaction ends. Returns false if the location does not carry the range yet. */
+/**
+ * Holds the subnet's range until the transaction ends. Returns false if the location does not carry the range
+ * yet.
+ */
 export const holdCarriedRange = gathered(async (tx: Tx, subnetIds: string[]): Promise<boolean[]> => {
   const held = new Set((await hold.all(tx, { subnetIds })).map(({ subnet_id }) => subnet_id))
   return subnetIds.map((id) => held.has(id))

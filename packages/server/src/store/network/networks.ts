@@ -120,8 +120,8 @@ const subnetVms = statement<{ count: number }, { id: string }>(
   'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
 /**
- * Finds the given subnet, or the project's default one at the location: that of the default network, or the oldest one if
- * there is no default network.
+ * Finds the given subnet, or the project's default one at the location: that of the default network, or the
+ * oldest one if there is no default network.
  */
 export const findSubnetFor = statement<
   VmSubnetRow,

@@ -110,8 +110,8 @@ const withdrawReserved = statement<never, { vmId: string }>(
   'UPDATE public_addresses SET next_vm_id = NULL WHERE next_vm_id = :vmId',
 )
 
-// The trigger `keep_public_address` moves the rows of public_addresses; the statement fails if the VM was promised another
-// address.
+// The trigger `keep_public_address` moves the rows of public_addresses; the statement fails if the VM was
+// promised another address.
 const give = statement<never, GivenAddress>(
   'vm_set_address',
   `UPDATE vms SET public_address = :address::inet, public_address_id = :addressId, is_address_static = :isStatic,

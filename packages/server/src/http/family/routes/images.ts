@@ -33,7 +33,10 @@ const imageRoutes: FamilyRoute[] = [
   ),
 ]
 
-/** If a client sends the id of a VM's OS disk, which Slipway's own API does not list as a disk, the VM becomes the source. */
+/**
+ * If a client sends the id of a VM's OS disk, which Slipway's own API does not list as a disk, the VM becomes
+ * the source.
+ */
 async function createImage(call: FamilyCall, { disk_id, ...image }: Members): Promise<FamilyOperation> {
   try {
     return await begin(call.ownApi('customImageCreate', { body: { ...image, disk_id } }))
