@@ -4,7 +4,7 @@ import { errorCodes, operationErrorCodes } from './errors.ts'
 import { Disk, FirewallRule, InstanceGroup, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import { pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from './schema.ts'
-import { operationNames, operationStates, operationTypes, stepStates } from './states.ts'
+import { operationNames, operationResourceTypes, operationStates, stepStates } from './states.ts'
 
 export const OperationError = record('OperationError', {
   code: Type.Enum([...errorCodes, ...operationErrorCodes]),
@@ -28,7 +28,7 @@ export const Operation = record(
     metadata: Type.Object({
       operation_name: Type.Enum([...operationNames]),
       id: Type.String({ format: 'uuid', description: 'The id of the resource.' }),
-      type: Type.Enum([...operationTypes]),
+      type: Type.Enum([...operationResourceTypes]),
       request: Type.Record(Type.String(), Type.Unknown(), {
         description:
           'The body of the request. In lists, and for viewers and read keys, a `startup_script` or `shutdown_script` is shown as `sha256:` and its digest.',

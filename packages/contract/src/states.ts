@@ -120,7 +120,7 @@ export const operationNames = [
 ] as const
 export type OperationName = (typeof operationNames)[number]
 
-export const operationTypes = [
+export const operationResourceTypes = [
   'vm',
   'disk',
   'firewall_rule',
@@ -128,7 +128,7 @@ export const operationTypes = [
   'custom_image',
   'snapshot',
 ] as const
-export type OperationType = (typeof operationTypes)[number]
+export type OperationResourceType = (typeof operationResourceTypes)[number]
 
 export const groupStates = ['HEALTHY', 'UPDATING', 'UNHEALTHY', 'DELETING'] as const
 export type GroupState = (typeof groupStates)[number]

@@ -1,4 +1,4 @@
-import type { EventType, Labels, OperationType } from '@slipway/contract'
+import type { EventType, Labels, OperationResourceType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -34,7 +34,7 @@ export function protectionRefusal(
 export async function recordAnnotation(
   tx: Tx,
   by: ProjectRequester,
-  resourceType: Extract<OperationType, 'vm' | 'disk' | 'instance_group'>,
+  resourceType: Extract<OperationResourceType, 'vm' | 'disk' | 'instance_group'>,
   changed: AnnotatedResource,
   request: object,
   result: unknown,

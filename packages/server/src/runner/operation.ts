@@ -1,4 +1,4 @@
-import type { FailureCode, OperationName, OperationType } from '@slipway/contract'
+import type { FailureCode, OperationName, OperationResourceType } from '@slipway/contract'
 import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import type { OperationRow } from '../store/compute/operation-row.ts'
@@ -69,7 +69,7 @@ export interface Step {
 export interface Definition {
   kind: string
   name: OperationName
-  resourceType: OperationType
+  resourceType: OperationResourceType
   /** Counted from the start of the operation; `configured` is `[operations] vm_deadline_s`. */
   deadlineS: number | 'configured'
   /**

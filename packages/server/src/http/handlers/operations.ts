@@ -1,4 +1,4 @@
-import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
+import type { Operation, OperationResourceType, OperationStep, RouteId } from '@slipway/contract'
 import { requireFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
 import { JsonText } from '../../postgres/json.ts'
@@ -16,7 +16,7 @@ type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 /** The response of every route that begins an operation. */
 export const operationResponse = (operation: BegunOperation) => ({ operation: operationView(operation) })
 
-function list(context: Context<ListId>, type: OperationType | null) {
+function list(context: Context<ListId>, type: OperationResourceType | null) {
   const { tx, query, project } = context
   const filter = {
     projectId: project.projectId,
@@ -29,7 +29,10 @@ function list(context: Context<ListId>, type: OperationType | null) {
   )
 }
 
-async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
+async function get(
+  context: Context<GetId>,
+  type: OperationResourceType | null,
+): Promise<JsonText<Operation>> {
   const { tx, project, params, query, services, request, reply } = context
   const mayReadScripts = showsScripts(request.grant)
   const find = async () =>

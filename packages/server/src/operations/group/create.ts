@@ -1,5 +1,5 @@
 import { anyLocation, type InstanceGroupCreate, type PlacementPolicyName } from '@slipway/contract'
-import { asMember, nameTaken } from '../../domain/failure.ts'
+import { nameTaken, nestFailure } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
@@ -106,7 +106,7 @@ async function locationOf(
     const { best } = await fittingLocations(tx, catalogue, by, { body, count, policy })
     return { location: best, mayMove: true }
   } catch (error) {
-    throw asMember('vm', error)
+    throw nestFailure('vm', error)
   }
 }
 

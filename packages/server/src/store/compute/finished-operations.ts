@@ -1,4 +1,4 @@
-import type { OperationName, OperationType } from '@slipway/contract'
+import type { OperationName, OperationResourceType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import type { OperationRow } from './operation-row.ts'
@@ -9,7 +9,7 @@ interface FinishedOperation {
   projectId: string
   kind: string
   name: OperationName
-  resourceType: OperationType
+  resourceType: OperationResourceType
   resourceId: string
   location: string
   generation: number

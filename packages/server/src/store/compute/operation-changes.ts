@@ -1,4 +1,4 @@
-import type { EventType, OperationName, OperationType } from '@slipway/contract'
+import type { EventType, OperationName, OperationResourceType } from '@slipway/contract'
 import { hideScripts } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
@@ -13,7 +13,7 @@ export interface NewOperation {
   projectId: string
   kind: string
   name: OperationName
-  resourceType: OperationType
+  resourceType: OperationResourceType
   resourceId: string
   location: string
   generation: number

@@ -1,4 +1,4 @@
-import type { Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
+import type { Operation, OperationName, OperationResourceType, OperationState } from '@slipway/contract'
 
 export interface StepEntry {
   name: string
@@ -12,7 +12,7 @@ export interface OperationRow {
   project_id: string
   kind: string
   name: OperationName
-  resource_type: OperationType
+  resource_type: OperationResourceType
   resource_id: string
   /** Empty if any worker can run the operation. */
   location: string

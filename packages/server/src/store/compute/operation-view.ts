@@ -1,4 +1,4 @@
-import type { Operation, OperationState, OperationType } from '@slipway/contract'
+import type { Operation, OperationResourceType, OperationState } from '@slipway/contract'
 import type { Queryable } from '../../postgres/database.ts'
 import { json, jsonSql, object, plain, text, time } from '../../postgres/json.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
@@ -47,7 +47,7 @@ export const operationView = (row: BegunOperation): Operation => ({
 interface OperationRecord {
   id: string
   state: OperationState
-  resource_type: OperationType
+  resource_type: OperationResourceType
   record: string
 }
 
@@ -76,7 +76,7 @@ export async function findOperationRecord(
   db: Queryable,
   projectId: string,
   id: string,
-  type: OperationType | null,
+  type: OperationResourceType | null,
   showsScripts: boolean,
 ): Promise<OperationRecord | undefined> {
   const found = await (showsScripts ? byId : listedById).one(db, { projectId, id })

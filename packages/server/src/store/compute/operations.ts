@@ -1,4 +1,4 @@
-import type { OperationState, OperationType } from '@slipway/contract'
+import type { OperationResourceType, OperationState } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { gathered } from '../../postgres/gathered.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
@@ -16,7 +16,7 @@ import { listedOperationRecord } from './operation-view.ts'
 
 export const findOperation = statement<
   OperationRow,
-  { projectId: string; id: string; type: OperationType | null }
+  { projectId: string; id: string; type: OperationResourceType | null }
 >(
   'operation_by_id',
   `SELECT * FROM operations
@@ -33,7 +33,7 @@ const isInState = (unfinished: string) =>
 
 interface OperationFilter extends RecordPageParams {
   projectId: string
-  type: OperationType | null
+  type: OperationResourceType | null
   state: OperationState | null
   resourceId: string | null
 }
