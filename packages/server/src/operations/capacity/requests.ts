@@ -112,8 +112,8 @@ export async function cancelRequest(tx: Tx, by: By, id: string): Promise<Request
 }
 
 /**
- * Ends a request that is waiting or has held GPUs, and offers those GPUs to other requests. Returns false if the request had
- * already ended.
+ * Ends a request that is waiting or for which GPUs are held, and offers those GPUs to other requests. Returns
+ * false if the request had already ended.
  */
 export async function endAndOffer(
   tx: Tx,

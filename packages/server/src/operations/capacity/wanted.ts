@@ -223,6 +223,6 @@ function requireOffered(
   if (possible.length > 0) return possible
   throw invalidField(
     field,
-    `the hosts in ${candidates.map(({ location }) => location).join(', ')} cannot run ${what}, even without other VMs. ${offering.length > 0 ? `Locations with such hosts: ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
+    `the hosts in ${candidates.map(({ location }) => location).join(', ')} cannot run ${what}, even when they are empty. ${offering.length > 0 ? `Locations where this is possible: ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
   )
 }
