@@ -12,8 +12,8 @@ import {
 } from './money.ts'
 
 /**
- * Priced usage of one project and product. `quantity_ms` is the quantity times milliseconds. `cost_usd_ms` is USD per hour
- * times milliseconds, which is exact (`usdOfMs` converts it to USD); it is null if there is no price.
+ * Priced usage of one project and product. `quantity_ms` is the quantity times milliseconds. `cost_usd_ms` is USD
+ * per hour times milliseconds, which is exact (`usdOfMs` converts it to USD); it is null if there is no price.
  */
 export interface Charge {
   project_id: string

@@ -23,7 +23,7 @@ import { closeBlocked, offerGpus } from './offer.ts'
 /** When to start accumulating GPUs on a target host for the first request of a queue, and for how long. */
 interface Accumulation {
   afterMs: number
-  /** After this time, accumulation pauses for as long again, so that other requests can get the GPUs. */
+  /** After this time, accumulation pauses for an equally long time, so that other requests can get the GPUs. */
   maxMs: number
 }
 

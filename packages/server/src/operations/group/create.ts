@@ -91,7 +91,10 @@ export async function hasFreeBarrier(tx: Tx, { organizationId }: ProjectRequeste
   return organizationId === null || (await countFailedGroups(tx, organizationId)) < freeFailures
 }
 
-/** Returns the location of all members: for `any`, the first one where all of them fit. */
+/**
+ * Returns the location of all members. For `any`, this is the first location where all of them fit, or else the one
+ * with the most room.
+ */
 async function locationOf(
   tx: Tx,
   catalogue: CatalogueCache,
