@@ -11,8 +11,8 @@ const usage = `Usage: slipway-server doctor [--config FILE] [--data-dir DIR]
 
 Shows each problem and how to fix it, and changes nothing. The exit code is 1 if there is a problem.
 
-The first form checks this installation: configuration, data directory, disk, descriptors, clock, database, secret key, TLS,
-engines, and the connections to webhooks, mail and identity providers. Run it as the user that runs the service.
+The first form checks this installation: configuration, data directory, disk, file descriptors, clock, database, secret
+key, TLS, engines, and the connections to webhooks, mail and identity providers. Run it as the user that runs the service.
 The second form checks everything that a location with the incus engine needs. Run it on every host.`
 
 const options = {

@@ -72,7 +72,7 @@ function requireFormat(format: string | undefined): ImageFormat {
 
 const progress = (line: string) => console.error(`  ${line}`)
 
-/** The locations in which an image can be offered. */
+/** The database, and the locations in which images can be offered. */
 interface Catalogue {
   database: Database
   config: Config

@@ -66,7 +66,7 @@ function exitWith(code: number, line: string): never {
 
 async function serve(config: Config, startedAtMs: number): Promise<void> {
   const log = openLog(config.server.logLevel)
-  const reloadWith = reloadOnSignal(log)
+  const enableReload = reloadOnSignal(log)
   // Report a damaged credentials file before anything is started.
   if (config.isDemo && config.server.role !== 'worker') await readCredentials(config.server.dataDir)
   const { urls } = config.database
@@ -92,7 +92,7 @@ async function serve(config: Config, startedAtMs: number): Promise<void> {
     await server.close()
     await embedded?.stop()
   })
-  reloadWith(server)
+  enableReload(server)
   if (config.server.role !== 'worker') await printInstructions(config, server)
   log.info({ ms: Math.round(Date.now() - startedAtMs) }, 'ready')
   log.flush()

@@ -91,8 +91,8 @@ function refuseQemuChange(earlier: LocationConfig, location: LocationConfig): vo
 
 /** Returns the names of the sections, other than the locations, that differ. */
 function otherChanges(config: Config, given: Config): string[] {
-  const isRead = (key: keyof Config) => key !== 'locations' && key !== 'command'
+  const isCompared = (key: keyof Config) => key !== 'locations' && key !== 'command'
   return (Object.keys(config) as (keyof Config)[]).filter(
-    (key) => isRead(key) && !isDeepStrictEqual(config[key], given[key]),
+    (key) => isCompared(key) && !isDeepStrictEqual(config[key], given[key]),
   )
 }

@@ -15,7 +15,7 @@ export interface Services {
   engineCalls: Map<string, EngineCalls>
   log: Log
   version: string
-  /** Encrypts secrets at rest. */
+  /** The keys that encrypt secrets at rest. */
   secretKey: SecretKeys
   /** The URL of the service, for links. */
   publicUrl: () => string

@@ -20,7 +20,7 @@ export function expectedReason(error: unknown, config: Config): string | undefin
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && database.urls.length === 0))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another address with --host and --port`
   if (database.urls.length > 0 && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
-    return `the database in ${database.source} is not usable: ${error.message}`
+    return `the database that is set by ${database.source} cannot be used: ${error.message}`
   return undefined
 }
 

@@ -1,5 +1,5 @@
 import { type DiskCreate, hoursPerMonth, type VmCreate } from '@slipway/contract'
-import { asMember } from '../domain/failure.ts'
+import { nestFailure } from '../domain/failure.ts'
 import { addExact, displayUsd, type Exact, hourlyCost, timesExact, ZERO } from '../domain/money.ts'
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
@@ -50,11 +50,11 @@ export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreat
   return estimate(tx, [{ productName: type, quantity: sizeGb(sizeGib), unit: 'gb_hour' }])
 }
 
-async function tryCreation(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
+async function tryCreation(tx: Tx, field: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
   try {
     await runAndRollBack(tx, create)
   } catch (error) {
-    throw asMember(member, error)
+    throw nestFailure(field, error)
   }
 }
 

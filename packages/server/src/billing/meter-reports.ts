@@ -118,7 +118,7 @@ async function dispute(services: Services, report: MeterReportRow, reason: strin
   const { organization_id, day, usd_cents } = report
   services.log.error(
     { organization: organization_id, day, reason },
-    'usage report not accepted, because the payment provider may have counted different usage',
+    'usage report disputed and not sent again',
   )
   await services.database.transaction(async (tx) => {
     if (await closeMeterReport(tx, report, 'disputed'))

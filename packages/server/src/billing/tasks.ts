@@ -29,7 +29,7 @@ export class BillingTasks {
     this.#sharedTasks = new SharedTasks(services)
   }
 
-  /** Processes share these tasks: only one process does each run. */
+  /** Processes share these tasks: each run is done by only one process. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
       this.#tasks.runOn(

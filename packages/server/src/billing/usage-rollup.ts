@@ -28,10 +28,10 @@ import { chargeDue, emitBilling, systemOf } from './payments.ts'
 const projectsPerShard = 500
 
 /**
- * Closes every day that is due, oldest first: first writes the day's usage in shards of projects, then, for
- * each organization, the report to the payment provider and, on the last day of a month, the invoice. Each of
- * these steps is one transaction that also records the progress. Metered intervals of a past day do not
- * change, so any process can repeat or continue the work at any time.
+ * Closes every day that is due, starting with the oldest. It writes the day's usage in shards of projects, and
+ * then, for each organization, the report to the payment provider and, on the last day of a month, the invoice. Each
+ * of these steps is one transaction that also records the progress. Metered intervals of a past day do not change,
+ * so any process can repeat or continue the work at any time.
  */
 export async function rollUpUsage(services: Services): Promise<void> {
   while (await services.database.transaction((tx) => takeStep(services, tx)));

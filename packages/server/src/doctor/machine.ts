@@ -28,7 +28,7 @@ function dataDirFinding(dataDir: string): Finding {
   if (stats.uid !== uid)
     return warning(
       step,
-      `${dataDir} belongs to another user (uid ${stats.uid}, this is ${uid})`,
+      `${dataDir} belongs to another user (uid ${stats.uid}; this command runs as uid ${uid})`,
       'run this command as the user of the service, for example: runuser -u slipway -- slipway-server doctor',
     )
   if ((stats.mode & 0o022) !== 0)

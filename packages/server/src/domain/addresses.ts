@@ -26,8 +26,11 @@ export function cidrsOverlap(a: string, b: string): boolean {
   return blockContains(x, y) || blockContains(y, x)
 }
 
-/** Throws for text that is not a block, so that an invalid stored rule is noticed. */
-export function strictlyContains(outer: string, innerCidrOrAddress: string): boolean {
+/**
+ * Returns whether the block contains the other block or address. Throws for text that is neither, so that an invalid
+ * stored rule is noticed.
+ */
+export function cidrContainsOrThrow(outer: string, innerCidrOrAddress: string): boolean {
   return blockContains(cidrOf(outer), cidrOf(innerCidrOrAddress))
 }
 
@@ -36,7 +39,7 @@ export function numberToAddress(n: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(n / 2 ** shift) % 256).join('.')
 }
 
-/** Returns the addresses of a subnet that VMs can have. Blocks smaller than /29 have none. */
+/** Returns the addresses of a subnet that VMs can have. Throws for blocks smaller than /29, which have none. */
 export function usableRange(cidr: string): { first: number; last: number } {
   const { base, prefix } = cidrOf(cidr)
   if (prefix > 29) throw new RangeError(`too small to hold a VM: ${cidr}`)

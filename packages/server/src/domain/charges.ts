@@ -11,7 +11,10 @@ import {
   ZERO,
 } from './money.ts'
 
-/** Priced usage of one project and product; the cost is null if there is no price. */
+/**
+ * Priced usage of one project and product. `quantity_ms` is the quantity times milliseconds. `cost_usd_ms` is USD
+ * per hour times milliseconds, which is exact (`usdOfMs` converts it to USD); it is null if there is no price.
+ */
 export interface Charge {
   project_id: string
   product_name: string
@@ -50,7 +53,10 @@ export function usdByProduct(charges: Charge[]): { product_name: string; usd: Ex
     .toSorted((a, b) => compareExact(b.usd, a.usd) || a.product_name.localeCompare(b.product_name))
 }
 
-/** Returns one line for each project and product. Money is rounded only here. */
+/**
+ * Returns one line for each project and product, rounded to cents. Elsewhere, amounts are rounded only for
+ * display.
+ */
 export function chargeLines(charges: Charge[]): ChargeLine[] {
   return [...groupBy(charges, (charge) => `${charge.project_id} ${charge.product_name}`).values()].map(
     (group) => {
@@ -71,4 +77,4 @@ export const totalCents = (lines: { usd_cents: string }[]): bigint =>
 
 export const usdNumber = (amount: Exact): number => Number(displayUsd(amount))
 
-export const centsNumber = (cents: string): number => Number(centsToUsd(BigInt(cents)))
+export const usdNumberOfCents = (cents: string): number => Number(centsToUsd(BigInt(cents)))

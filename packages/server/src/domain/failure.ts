@@ -50,12 +50,12 @@ export function invalidField(field: string, message: string): Failure {
 }
 
 /**
- * Converts the failure of a body that is nested in another body: adds the name of the nested field to the
+ * Converts the failure of a body that is nested in another body: adds the name of the outer body's field to the
  * beginning of its field paths.
  */
-export function asMember(member: string, failure: unknown): unknown {
+export function nestFailure(outerField: string, failure: unknown): unknown {
   if (!(failure instanceof Failure) || !Array.isArray(failure.details)) return failure
-  const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))
+  const details = failure.details.map(({ field, message }) => ({ field: `/${outerField}${field}`, message }))
   return new Failure(failure.code, failure.message, { details, extra: failure.extra })
 }
 

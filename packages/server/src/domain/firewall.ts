@@ -1,5 +1,5 @@
 import { parseCidr } from '@slipway/contract'
-import { numberToAddress, strictlyContains } from './addresses.ts'
+import { cidrContainsOrThrow, numberToAddress } from './addresses.ts'
 
 /**
  * A rule as an engine enforces it for one VM. Deny rules come first, then allow rules, and packets that match
@@ -83,7 +83,7 @@ function isLocalTo(vm: FirewallVm, endpoint: Endpoint): boolean {
     return [vm.id, vm.subnetId, vm.networkId].includes(endpoint.resource_id)
   }
   return [vm.privateAddress, vm.publicAddress].some(
-    (address) => address !== '' && strictlyContains(endpoint.cidr, address),
+    (address) => address !== '' && cidrContainsOrThrow(endpoint.cidr, address),
   )
 }
 
@@ -137,7 +137,7 @@ function matches(rule: CompiledRule, packet: Packet): boolean {
   return (
     rule.direction === packet.direction &&
     rule.protocols.includes(packet.protocol) &&
-    rule.peers.some((block) => strictlyContains(block, packet.peer)) &&
+    rule.peers.some((block) => cidrContainsOrThrow(block, packet.peer)) &&
     (packet.protocol === 'icmp' ||
       (matchesPort(rule.sourcePorts, packet.sourcePort) &&
         matchesPort(rule.destinationPorts, packet.destinationPort)))

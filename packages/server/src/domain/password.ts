@@ -9,7 +9,7 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 /**
  * Uses half of Node's thread pool, so that file access and DNS lookups do not wait for password hashing. An
- * address has at most one entry in this queue (`accounts/passwords.ts`), so that addresses take turns.
+ * client address has at most one entry in this queue (`accounts/passwords.ts`), so that client addresses take turns.
  */
 const queue = new Queue(2, 200)
 

@@ -11,7 +11,7 @@ import {
   markDrainedHosts,
   removeHost,
   requestGpuCheck,
-  setGpuHold,
+  setGpuHeldBack,
   setHostSchedulable,
   startDraining,
 } from '../store/fleet/fleet.ts'
@@ -103,13 +103,13 @@ export async function deleteHost(tx: Tx, by: Requester, id: string): Promise<voi
 }
 
 /** Withholds a GPU from VMs, or releases it. */
-export async function changeGpuHold(
+export async function changeGpuState(
   tx: Tx,
   by: Requester,
   id: string,
   state: 'free' | 'quarantined',
 ): Promise<HostRow['gpus'][number]> {
-  const found = await setGpuHold(tx, id, state === 'quarantined')
+  const found = await setGpuHeldBack(tx, id, state === 'quarantined')
   if (!found) throw notFound('GPU')
   const { host_id, ...gpu } = found
   if (gpu.state !== state)

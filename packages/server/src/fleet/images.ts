@@ -44,7 +44,10 @@ export async function changeImageLocations(
   if (!image) throw notFound('image')
   const real = await realLocation(tx, locations)
   if (real && !image.is_registered)
-    throw invalidField('locations', `must not contain ${real}: its engine has not registered this image`)
+    throw invalidField(
+      'locations',
+      `must not contain ${real}: this image was not registered with the command \`slipway-server images\``,
+    )
   await emitImage(tx, by, 'image.updated', image)
   return image
 }
@@ -73,7 +76,10 @@ async function registeredSource(
   if (!(await realLocation(tx, locations))) return null
   const registered = Object.keys(source).length > 0 && (await findImageSource(tx, source))
   if (!registered)
-    throw invalidField('source', 'must identify an image that was registered with slipway-server images')
+    throw invalidField(
+      'source',
+      'must identify an image that was registered with the command `slipway-server images`',
+    )
   return registered
 }
 

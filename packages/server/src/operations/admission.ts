@@ -137,7 +137,7 @@ export const quotaExceeded = ({ name, holder, available, requested }: QuotaShort
   )
 
 /**
- * Takes the amounts or throws a 403. Called last, so that the quota rows are locked for the shortest time.
+ * Takes the amounts or throws a 403. Called last, so that the quota rows are locked as briefly as possible.
  */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
   const request = { projectId, amounts }

@@ -4,7 +4,7 @@ import { statement } from './statement.ts'
 const ping = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
 
 /** Returns the service's time. This also shows that the database responds. */
-export async function pingDatabase(db: Queryable): Promise<Date> {
+export async function readServiceTime(db: Queryable): Promise<Date> {
   return (await ping.one(db))!.now
 }
 

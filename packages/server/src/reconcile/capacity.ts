@@ -27,8 +27,8 @@ const noHoldS = 3_600
 const otherShortage: Block = { reason: '', until: null, recheckS: 600 }
 const maxRounds = 20
 /**
- * In a large fleet, estimates take a long time. After a slow check, a queue is not checked for four times as
- * long as the check took.
+ * In a large fleet, estimates take a long time. After a slow check, the pause until the queue is checked again is
+ * four times as long as the check.
  */
 const slowCheck = { ms: 100, pauseFactor: 4 }
 

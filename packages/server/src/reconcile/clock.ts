@@ -5,9 +5,9 @@ import { alertMs, recordForwardStep, recordTime } from '../store/fleet/clock.ts'
 const holdMs = 15 * 60_000
 
 /**
- * Watches PostgreSQL's clock, which is the service's clock. If it jumps back, the service's time pauses and
- * then continues from where it was. A jump forward is found by comparison with this process's timer, and can
- * only be reported.
+ * Watches PostgreSQL's clock, which is the service's clock. If it jumps back, the service's time continues from where
+ * it was, and runs more slowly until PostgreSQL's clock has caught up. A jump forward is found by comparison
+ * with this process's timer, and can only be reported.
  */
 export class ClockGuard {
   readonly #services: Services

@@ -5,7 +5,7 @@ import type { VmSample } from '../engines/engine.ts'
 import { replaceByPolicy } from '../operations/health/automatic.ts'
 import { changeHealth, recordFaults, resumeBilling } from '../operations/health/faults.ts'
 import type { Tx } from '../postgres/database.ts'
-import { pingDatabase } from '../postgres/ping.ts'
+import { readServiceTime } from '../postgres/ping.ts'
 import { time } from '../postgres/time.ts'
 import type { Services } from '../services.ts'
 import { lockHosts } from '../store/capacity/holds.ts'
@@ -28,9 +28,9 @@ import { findLocation } from '../store/fleet/locations.ts'
 
 const longestPauseMs = 24 * 3_600_000
 
-/** Records the GPU faults that the hosts of a location have found since the last time. */
+/** Records the new GPU faults that the hosts of a location have found. */
 export async function applyHostFaults({ database, config }: Services, location: string): Promise<void> {
-  const chosen = config.health.meanings
+  const operatorMeanings = config.health.meanings
   for (const { gpu_id, host_id, vm_id, xid, at } of await listNewHostFaults(database, location))
     await database.transaction(async (tx) => {
       const vm = vm_id === null ? undefined : await lockAnyVm(tx, vm_id)
@@ -43,7 +43,7 @@ export async function applyHostFaults({ database, config }: Services, location: 
         await recordFault(tx, { ...fault, gpuId: gpu_id, vmId: null, isSuspect: true })
         return
       }
-      const reasons = await recordFaults(tx, vm, gpus, [fault], chosen)
+      const reasons = await recordFaults(tx, vm, gpus, [fault], operatorMeanings)
       if (reasons.length === 0) return
       await changeHealth(tx, vm, [...(vm.health?.reasons ?? []), ...reasons], gpus[gpuIndex]!.isLost)
     })
@@ -81,14 +81,14 @@ async function applyGuestReport(
   tx: Tx,
   vmId: string,
   guest: GuestReport,
-  chosen: Services['config']['health']['meanings'],
+  operatorMeanings: Services['config']['health']['meanings'],
 ): Promise<void> {
   const vm = await lockAnyVm(tx, vmId)
   if (vm?.state !== 'STATE_RUNNING') return
   const gpus = await listGpusOfVm(tx, vmId)
   await lockHosts(tx, [...new Set(gpus.map(({ host_id }) => host_id))])
-  const now = time(await pingDatabase(tx))
-  const reasons = await recordFaults(tx, vm, gpus, await newFaults(tx, vmId, guest, now), chosen)
+  const now = time(await readServiceTime(tx))
+  const reasons = await recordFaults(tx, vm, gpus, await newFaults(tx, vmId, guest, now), operatorMeanings)
   const fromDriver = driverReasons(guest.gpus.slice(0, gpus.length), now)
   await suspectGpus(tx, gpus, fromDriver)
   const known = vm.health?.reasons ?? []
@@ -135,7 +135,7 @@ export async function resumePausedBilling({ database }: Services, location: stri
       const vm = await lockAnyVm(tx, id)
       if (!vm?.billing_paused_at || vm.state === 'STATE_UNREACHABLE') return
       const isLost = (await listGpusOfVm(tx, id)).some((gpu) => gpu.isLost)
-      const pausedMs = (await pingDatabase(tx)).getTime() - vm.billing_paused_at.getTime()
+      const pausedMs = (await readServiceTime(tx)).getTime() - vm.billing_paused_at.getTime()
       if (!isLost || pausedMs >= longestPauseMs || (await couldBeReplaced(tx, vm)))
         await resumeBilling(tx, vm)
     })

@@ -183,7 +183,7 @@ function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpu
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, gpuFields]), 'base64url')
 }
 
-/** Marks hosts that have not reported for `afterMs` as down. Returns their number. */
+/** Marks hosts as down if they have not reported for `afterMs`. Returns their number. */
 export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
   database.transaction((tx) => markSilentDown(tx, afterMs, silence))
 

@@ -40,7 +40,10 @@ const simulatedRestMs = 24_000
 const callMs = 60_000
 /** How long a start waits for the reports of slow engines. */
 const firstReportsMs = 5_000
-/** Inspections take at most a tenth of the time, even for a large fleet, and a lost host is found within a minute. */
+/**
+ * Inspections take at most a tenth of the time, unless one takes so long that `longestMs` limits the pause after it.
+ * The limit ensures that a lost host is found within a minute.
+ */
 const rest = { factor: 9, longestMs: 20_000 }
 const longestRestMsWithDownHosts = 4_000
 
@@ -120,8 +123,8 @@ export class Reconciler {
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
-      // All locations together take at most a tenth of the time. While a host is down, the pauses are shorter,
-      // so that its return is noticed within seconds.
+      // The factor applies to the inspections of all locations together. While a host is down, the pauses are
+      // shorter, so that its return is noticed within seconds.
       get rest() {
         const longestMs = areHostsUp ? rest.longestMs : longestRestMsWithDownHosts
         return { longestMs, factor: (rest.factor + 1) * engines.size - 1 }

@@ -9,7 +9,7 @@ const samplesPerStatement = 1_000
 /** Few enough that packing their samples does not block the process for long. */
 const vmsPerChunking = 50
 
-/** Stores one sample of each running VM of a location, and returns them. */
+/** Stores one sample of each running VM of a location, and returns the samples. */
 export async function sampleLocation(
   { database, engines }: Services,
   location: string,

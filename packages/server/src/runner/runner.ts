@@ -29,7 +29,7 @@ export class Runner implements SlotOwner {
   readonly #running = new Map<Attempt, Promise<void>>()
   /** The slots of running operations and of operations that are being written. */
   readonly #shares: SlotShares
-  /** True if more operations may be due than there were free slots. */
+  /** True if operations may be due for which no slot was free. */
   #isStarved = false
 
   constructor(services: Services, definitions: Definition[]) {

@@ -32,7 +32,7 @@ const howToMove = ({ can_move }: Record<string, unknown>): string =>
     ? 'Stop and start it to move it to another host.'
     : 'Its disks are on this host, so back up your data and create the VM again.'
 
-const isOfMembers = (type: string, { operation_name }: Record<string, unknown>) =>
+const replacesMembers = (type: string, { operation_name }: Record<string, unknown>) =>
   type === 'instance_group' && operation_name === 'REPLACE'
 
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
@@ -51,7 +51,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   expiring: ({ name, detail }) =>
     `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its TTL to keep it.`,
   stuck: ({ name, resource_type, detail }) =>
-    `${doing[detail.operation_name as OperationName]}${isOfMembers(resource_type, detail) ? ' members of' : ''} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || '(deleted)'} failed ${detail.attempts === 1 ? 'once' : `${detail.attempts} times`} and ${detail.is_stuck ? 'is stuck' : 'is being retried'}. The operator has been notified (operation ${detail.operation_id}).`,
+    `${doing[detail.operation_name as OperationName]}${replacesMembers(resource_type, detail) ? ' members of' : ''} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || '(deleted)'} failed ${detail.attempts === 1 ? 'once' : `${detail.attempts} times`} and ${detail.is_stuck ? 'is stuck' : 'is being retried'}. The operator has been notified (operation ${detail.operation_id}).`,
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
       ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
@@ -72,7 +72,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
       ? `${detail.model} at ${name} in ${detail.location} is missing from its host’s reports.`
       : `${detail.model} at ${name} in ${detail.location} has been waiting for its reset for too long.`,
   mass_gpu_fault: ({ name, detail }) =>
-    `${detail.count} VMs in ${name} have unhealthy GPUs at the same time. They probably have a common cause, such as power, cooling or a driver, so no VM is replaced automatically there.`,
+    `${detail.count} VMs in ${name} have unhealthy GPUs at the same time. The faults probably have a common cause, such as power, cooling or a driver, so no VM is replaced automatically there.`,
   unhealthy: ({ name, detail }) =>
     `${name} has an unhealthy GPU: ${sentence(detail.reason)}${detail.is_replaced ? ' It will be replaced automatically as soon as GPUs are available.' : ''}`,
   webhook_failing: ({ name, detail }) =>

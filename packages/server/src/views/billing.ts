@@ -1,5 +1,5 @@
 import type { Budget, Invoice, PaymentMethod, UsageItem } from '@slipway/contract'
-import { centsNumber, unitOf, usdNumber } from '../domain/charges.ts'
+import { unitOf, usdNumber, usdNumberOfCents } from '../domain/charges.ts'
 import { quantityHours, usdOfMs } from '../domain/money.ts'
 import { addMonths, dayStart } from '../domain/months.ts'
 import type { BudgetRow } from '../store/billing/budgets.ts'
@@ -23,13 +23,13 @@ export const invoiceView = (row: InvoiceRow): Invoice => ({
   period_start: dayStart(row.month),
   period_end: dayStart(addMonths(row.month, 1)),
   state: row.state,
-  usd: centsNumber(row.usd_cents),
+  usd: usdNumberOfCents(row.usd_cents),
   lines: row.lines.map(({ project_id, product_name, quantity_ms, unit, usd_cents }) => ({
     project_id,
     product_name,
     quantity: Number(quantityHours(BigInt(quantity_ms))),
     unit,
-    usd: centsNumber(usd_cents),
+    usd: usdNumberOfCents(usd_cents),
   })),
 })
 

@@ -4,7 +4,7 @@ import { driverReasons, healthOf, reasonOf, withoutRecovered } from '../../src/d
 import { makesSuspect, meaningOf } from '../../src/domain/health/xids.ts'
 
 const at = '2026-11-20T10:00:00.000Z'
-const plain = { chosen: new Map(), wasResetTwice: false }
+const plain = { operatorMeanings: new Map(), wasResetTwice: false }
 const gpu = (recovery: string | null, rowRemapFailure: number | null = 0): GuestGpu => ({
   ...{ uuid: 'GPU-1', name: 'NVIDIA A100', recovery },
   values: [0, 0, 0, 0, 0, 0, 0, rowRemapFailure],
@@ -24,9 +24,9 @@ test('every XID error of the table has one meaning', () => {
 })
 
 test('operators can give an XID error another meaning', () => {
-  const chosen = new Map([[32, 'replace' as const]])
+  const operatorMeanings = new Map([[32, 'replace' as const]])
   const fault = { xid: 32, gpuIndex: 1, source: 'guest' as const, at }
-  expect(reasonOf(fault, { ...plain, chosen })).toMatchObject({ code: 'xid_32', action: 'REPLACE' })
+  expect(reasonOf(fault, { ...plain, operatorMeanings })).toMatchObject({ code: 'xid_32', action: 'REPLACE' })
   expect(reasonOf(fault, plain)).toMatchObject({ code: 'xid_32', gpu_index: 1, action: '' })
   // A lost GPU is always unhealthy.
   expect(meaningOf(0, new Map([[0, 'application' as const]]))).toBe('replace')

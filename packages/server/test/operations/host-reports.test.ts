@@ -9,7 +9,7 @@ import { markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import {
   markDrainedHosts,
-  setGpuHold,
+  setGpuHeldBack,
   setHostSchedulable,
   startDraining,
 } from '../../src/store/fleet/fleet.ts'
@@ -169,7 +169,7 @@ test('a later report never frees GPUs that wait for a reset or that an operator 
     `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1 AND g.state = 'free'`,
     location,
   )
-  await database.transaction((tx) => setGpuHold(tx, held!.id, true))
+  await database.transaction((tx) => setGpuHeldBack(tx, held!.id, true))
   await reportHost(database, location, { ...hostReport('h', 2), memoryGb: 1000 })
   expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
   await reportHost(database, location, hostReport('h', 0))

@@ -13,7 +13,7 @@ export interface Fault {
 }
 
 interface Circumstances {
-  chosen: XidMeanings
+  operatorMeanings: XidMeanings
   /**
    * True if, in the last 24 hours, the VM was reset at least twice and the GPU had an error that requires a reset. Errors since
    * the VM's last start do not count.
@@ -28,9 +28,9 @@ const maxReasons = 32
  * Returns the reason that events and the VM's health show for a fault. `action` is empty if nothing needs to
  * be done.
  */
-export function reasonOf(fault: Fault, { chosen, wasResetTwice }: Circumstances): HealthReason {
+export function reasonOf(fault: Fault, { operatorMeanings, wasResetTwice }: Circumstances): HealthReason {
   const { xid, gpuIndex, source, at } = fault
-  const meaning = meaningOf(xid, chosen)
+  const meaning = meaningOf(xid, operatorMeanings)
   const isBeyondReset = meaning === 'reset' && wasResetTwice
   const action = meaning === 'replace' || isBeyondReset ? 'REPLACE' : meaning === 'reset' ? 'RESET' : ''
   const code = xid === lostXid ? 'lost' : `xid_${xid}`

@@ -33,15 +33,17 @@ const meanings: XidMeanings = new Map(
   ),
 )
 
-export function meaningOf(xid: number, chosen: XidMeanings = new Map()): XidMeaning {
+export function meaningOf(xid: number, operatorMeanings: XidMeanings = new Map()): XidMeaning {
   if (xid === lostXid) return 'replace'
-  return chosen.get(xid) ?? meanings.get(xid) ?? 'unlisted'
+  return operatorMeanings.get(xid) ?? meanings.get(xid) ?? 'unlisted'
 }
 
 /** Returns the errors after which a GPU needs a check. Other errors do not indicate a hardware problem. */
-export const suspectXids = (chosen: XidMeanings): number[] =>
-  [lostXid, ...meanings.keys(), ...chosen.keys()].filter((xid) => makesSuspect(xid, chosen))
+export const suspectXids = (operatorMeanings: XidMeanings): number[] =>
+  [lostXid, ...meanings.keys(), ...operatorMeanings.keys()].filter((xid) =>
+    makesSuspect(xid, operatorMeanings),
+  )
 
 /** Returns whether a GPU with this error needs a check before another VM gets it. */
-export const makesSuspect = (xid: number, chosen?: XidMeanings): boolean =>
-  checkedAfter.includes(xid) || ['reset', 'replace'].includes(meaningOf(xid, chosen))
+export const makesSuspect = (xid: number, operatorMeanings?: XidMeanings): boolean =>
+  checkedAfter.includes(xid) || ['reset', 'replace'].includes(meaningOf(xid, operatorMeanings))

@@ -3,7 +3,7 @@ import { suspectXids } from '../../domain/health/xids.ts'
 import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
-  changeGpuHold,
+  changeGpuState,
   changeHost,
   checkGpu,
   deleteHost,
@@ -46,7 +46,7 @@ export const fleetHandlers = {
 
   adminHostDelete: ({ tx, by, params }) => emptyResponse(deleteHost(tx, by, params.host_id)),
 
-  adminGpuUpdate: ({ tx, by, params, body }) => changeGpuHold(tx, by, params.gpu_id, body.state),
+  adminGpuUpdate: ({ tx, by, params, body }) => changeGpuState(tx, by, params.gpu_id, body.state),
 
   async adminGpuFaultList(context) {
     const { tx, params } = context

@@ -127,8 +127,8 @@ async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
 }
 
 /**
- * Throws a 409 while an operation on the VM is in progress, or while its host does not respond: the VM may still
- * have its old address there.
+ * Throws a 409 while an operation on the VM is in progress, or while its host does not respond, because the VM may
+ * still have its old address on that host.
  */
 async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)

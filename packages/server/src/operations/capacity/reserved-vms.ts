@@ -41,8 +41,8 @@ export async function changeReservationOfVm(tx: Tx, vm: VmRow, id: string | null
 }
 
 /**
- * RESERVE: the VM's GPUs become part of the reservation, and the same number of GPUs that were held for the reservation are
- * offered to other requests.
+ * RESERVE: the VM's GPUs become part of the reservation. In exchange, the same number of GPUs that were held for
+ * the reservation are offered to other requests, or fewer if the reservation was short of GPUs.
  */
 export async function reserveVm(
   tx: Tx,

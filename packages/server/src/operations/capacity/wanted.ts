@@ -6,7 +6,7 @@ import {
   type VmType,
   vmType,
 } from '@slipway/contract'
-import { asMember, Failure, invalidField, nameTaken, requireFound } from '../../domain/failure.ts'
+import { Failure, invalidField, nameTaken, nestFailure, requireFound } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { listGroupOffering } from '../../store/compute/group-hosts.ts'
 import { listGroups } from '../../store/compute/instance-groups.ts'
@@ -67,7 +67,7 @@ async function readWantedVm(
   body: CapacityRequestCreate,
 ): Promise<WantedCapacity> {
   const vm = await completeVmBody(tx, by.projectId, body.vm!).catch((error) => {
-    throw asMember('vm', error)
+    throw nestFailure('vm', error)
   })
   if ((await findVmName(tx, { projectId: by.projectId, name: vm.name })).isTaken)
     throw nameTaken('VM', vm.name)
@@ -99,7 +99,7 @@ async function readWantedGroup(
   const policy = await policyOf(tx, by, group)
   const shape = { name, template_id: template_id ?? null, vm: members }
   const vm = await memberBody(tx, by, shape, 1).catch((error) => {
-    throw asMember('instance_group/vm', error)
+    throw nestFailure('instance_group/vm', error)
   })
   await requireFreeNames(tx, by, group)
   const { candidates, amounts } = await planCandidates(tx, catalogue, by, vm, {
@@ -162,10 +162,10 @@ async function planCandidates(
       candidates.push({ location, hostId: planned.hostId })
       amounts = planned.amounts
     } catch (error) {
-      if (!isAny || !(error instanceof Failure)) throw asMember(field, error)
+      if (!isAny || !(error instanceof Failure)) throw nestFailure(field, error)
       refusal = error
     }
-  if (candidates.length === 0) throw asMember(field, refusal)
+  if (candidates.length === 0) throw nestFailure(field, refusal)
   return { candidates, amounts }
 }
 
@@ -223,6 +223,6 @@ function requireOffered(
   if (possible.length > 0) return possible
   throw invalidField(
     field,
-    `the hosts in ${candidates.map(({ location }) => location).join(', ')} cannot run ${what}, even without other VMs. ${offering.length > 0 ? `Locations with such hosts: ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
+    `the hosts in ${candidates.map(({ location }) => location).join(', ')} cannot run ${what}, even when they are empty. ${offering.length > 0 ? `Locations where this is possible: ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
   )
 }

@@ -21,8 +21,8 @@ const pollMs = 500
 const longestRunMs = 20_000
 
 /**
- * Runs a write. Throws a 409 if another rule of the project has this name, or may get it back when its renaming
- * is undone.
+ * Runs a write. Throws a 409 if another rule of the project has this name, or would get it back if its renaming were
+ * undone.
  */
 export const writeUniqueRuleName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
   writeOrRefuse(
@@ -55,16 +55,16 @@ export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
 export async function applyToNetwork(work: Work): Promise<Outcome> {
   const { services, signal } = work
   const { network_id: networkId, project_id: projectId } = await ruleOf(work)
-  const isOver = AbortSignal.any([signal, AbortSignal.timeout(longestRunMs)])
+  const stop = AbortSignal.any([signal, AbortSignal.timeout(longestRunMs)])
   const locations = await listNetworkLocations(services.database, networkId)
   await Promise.all(
     locations.map(async (location) => {
       if (!services.engines.has(location)) return
-      while (!isOver.aborted && (await applyDue(services, { location, projectId, networkId }, signal)) > 0);
+      while (!stop.aborted && (await applyDue(services, { location, projectId, networkId }, signal)) > 0);
     }),
   )
   const isOutdated = await isNetworkOutdated(services.database, { id: networkId, projectId })
-  return isOutdated ? wait(isOver.aborted ? 0 : pollMs) : next()
+  return isOutdated ? wait(stop.aborted ? 0 : pollMs) : next()
 }
 
 /** The last step of a creation or an update. */

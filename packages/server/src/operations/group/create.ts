@@ -1,5 +1,5 @@
 import { anyLocation, type InstanceGroupCreate, type PlacementPolicyName } from '@slipway/contract'
-import { asMember, nameTaken } from '../../domain/failure.ts'
+import { nameTaken, nestFailure } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
@@ -91,7 +91,10 @@ export async function hasFreeBarrier(tx: Tx, { organizationId }: ProjectRequeste
   return organizationId === null || (await countFailedGroups(tx, organizationId)) < freeFailures
 }
 
-/** Returns the location of all members: for `any`, the first one where all of them fit. */
+/**
+ * Returns the location of all members. For `any`, this is the first location where all of them fit, or else the one
+ * with the most room.
+ */
 async function locationOf(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -106,7 +109,7 @@ async function locationOf(
     const { best } = await fittingLocations(tx, catalogue, by, { body, count, policy })
     return { location: best, mayMove: true }
   } catch (error) {
-    throw asMember('vm', error)
+    throw nestFailure('vm', error)
   }
 }
 

@@ -69,7 +69,7 @@ async function removeMembers(work: Work, tx: Tx): Promise<Outcome> {
   return members.length > 0 ? wait(pauseMs) : next()
 }
 
-/** Deletes the disks of the group, except protected disks and disks that are attached to another VM by now. */
+/** Deletes the disks of the group, except protected disks and disks that are now attached to another VM. */
 async function removeDisks(work: Work, tx: Tx): Promise<Outcome> {
   const { project_id, resource_id } = work.operation
   if (work.scratch.deletesDisks !== true) return next()

@@ -1,5 +1,5 @@
 import type { VmCreate } from '@slipway/contract'
-import { asMember, invalidField, nameTaken } from '../../domain/failure.ts'
+import { invalidField, nameTaken, nestFailure } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import type { Hold } from '../../store/capacity/holds.ts'
@@ -86,7 +86,7 @@ export async function admitMembers(
   try {
     return await admit(tx, catalogue, by, group, wanted)
   } catch (error) {
-    throw asMember('vm', error)
+    throw nestFailure('vm', error)
   }
 }
 

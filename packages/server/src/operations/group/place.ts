@@ -64,8 +64,8 @@ async function placeInStock(tx: Tx, request: GroupPlacementRequest): Promise<Pla
   const hosts: OpenHost[] = []
   const except = [...avoided]
   for (let missing = count, round = 0; ; round++) {
-    const few = Math.ceil((missing * request.gpuCount) / gpusPerHost) * 2 ** round
-    const limit = policy === 'spread' ? count : Math.min(count, few)
+    const estimated = Math.ceil((missing * request.gpuCount) / gpusPerHost) * 2 ** round
+    const limit = policy === 'spread' ? count : Math.min(count, estimated)
     const more = await lockHostsForGroup(tx, { ...request, except, limit }, policy)
     hosts.push(...more)
     except.push(...more.map(({ id }) => id))

@@ -11,7 +11,7 @@ import { admitVmStop } from '../vm/stop.ts'
 import { childrenStep } from './children.ts'
 import { requireIdleGroup } from './update.ts'
 
-/** Starts all stopped members, or none. The caller has locked the group. */
+/** Starts the stopped members: either all of them or none. The caller has locked the group. */
 export async function admitGroupStart(
   tx: Tx,
   by: ProjectRequester,

@@ -19,7 +19,7 @@ export async function fittingLocations(
 ): Promise<{ fitting: string[]; best: string }> {
   const type = vmType(body.type)!
   const { family, gpuCount } = type
-  const [{ name, fitting: one }, rooms, reserved] = await Promise.all([
+  const [{ name, fitting: fittingOne }, rooms, reserved] = await Promise.all([
     chooseLocation(tx, catalogue, by.projectId, { ...body, location: anyLocation }),
     listGroupRoom(tx, { family, gpuCount }),
     readReservedRoom(tx, by.projectId, body, type),
@@ -31,8 +31,8 @@ export async function fittingLocations(
     // A host may have both stock and reserved GPUs, so the larger number of hosts is a safe lower bound.
     return policy === 'spread' ? Math.max(hosts, own.length) : vms + own.reduce((sum, each) => sum + each, 0)
   }
-  const fitting = one.filter((location) => roomOf(location) >= count)
-  const best = fitting[0] ?? one.toSorted((a, b) => roomOf(b) - roomOf(a))[0] ?? name
+  const fitting = fittingOne.filter((location) => roomOf(location) >= count)
+  const best = fitting[0] ?? fittingOne.toSorted((a, b) => roomOf(b) - roomOf(a))[0] ?? name
   return { fitting, best }
 }
 

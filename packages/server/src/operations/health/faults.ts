@@ -2,7 +2,7 @@ import { type HealthReason, vmStateTable } from '@slipway/contract'
 import { type Fault, healthOf, reasonOf } from '../../domain/health/health.ts'
 import { makesSuspect, meaningOf, type XidMeanings } from '../../domain/health/xids.ts'
 import type { Tx } from '../../postgres/database.ts'
-import { pingDatabase } from '../../postgres/ping.ts'
+import { readServiceTime } from '../../postgres/ping.ts'
 import { time } from '../../postgres/time.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
@@ -29,7 +29,7 @@ export async function recordFaults(
   vm: VmRow,
   gpus: VmGpu[],
   faults: Fault[],
-  chosen: XidMeanings,
+  operatorMeanings: XidMeanings,
 ): Promise<HealthReason[]> {
   const reasons: HealthReason[] = []
   for (const fault of faults) {
@@ -38,13 +38,13 @@ export async function recordFaults(
     if (!gpu) continue
     const recent = (await readRecentFaults(tx, gpu.id, vm.id))!
     if (source === 'guest' && recent.guest_faults >= maxGuestFaultsPerDay) continue
-    const isSuspect = makesSuspect(xid, chosen)
+    const isSuspect = makesSuspect(xid, operatorMeanings)
     if (!(await recordFault(tx, { gpuId: gpu.id, vmId: vm.id, xid, source, at, isSuspect }))) continue
     const wasResetTwice =
       recent.resets >= resetLimit &&
-      recent.xids_before_start.some((before) => meaningOf(before, chosen) === 'reset')
-    const reason = reasonOf(fault, { chosen, wasResetTwice })
-    await emitOf(tx, vm, 'gpu.fault', { ...reason })
+      recent.xids_before_start.some((before) => meaningOf(before, operatorMeanings) === 'reset')
+    const reason = reasonOf(fault, { operatorMeanings, wasResetTwice })
+    await emitVmEvent(tx, vm, 'gpu.fault', { ...reason })
     reasons.push(reason)
   }
   return reasons
@@ -60,7 +60,7 @@ export async function changeHealth(
   reasons: HealthReason[],
   isGpuLost = false,
 ): Promise<void> {
-  const now = await pingDatabase(tx)
+  const now = await readServiceTime(tx)
   const health = healthOf(vm.health, reasons, time(now))
   if (health || vm.health) await setVmHealth(tx, vm.id, health && JSON.stringify(health))
   const pauses = isGpuLost && isMetered(vm)
@@ -70,7 +70,7 @@ export async function changeHealth(
     await closeUsage(tx, vm.id)
   }
   if (!pauses && vm.health?.status === health?.status) return
-  await emitOf(tx, vm, 'vm.health_changed', {
+  await emitVmEvent(tx, vm, 'vm.health_changed', {
     status: health?.status ?? 'healthy',
     reasons: health?.reasons ?? [],
     ...(pauses && { billing_paused_at: time(now) }),
@@ -82,7 +82,7 @@ export async function resumeBilling(tx: Tx, vm: VmRow): Promise<void> {
   const isBilled = vmStateTable[vm.state].isBilled && !vm.os_disk_lost_at
   if (isBilled && vm.metered_since === null) await openVmUsage(tx, vm)
   await setBillingPaused(tx, vm.id, null)
-  await emitOf(tx, vm, 'vm.health_changed', {
+  await emitVmEvent(tx, vm, 'vm.health_changed', {
     status: vm.health?.status ?? 'healthy',
     reasons: vm.health?.reasons ?? [],
     billing_paused_at: '',
@@ -92,7 +92,7 @@ export async function resumeBilling(tx: Tx, vm: VmRow): Promise<void> {
 const isMetered = (vm: VmRow): boolean =>
   vmStateTable[vm.state].isBilled && !vm.os_disk_lost_at && !vm.billing_paused_at
 
-const emitOf = (
+const emitVmEvent = (
   tx: Tx,
   { id, project_id, name, labels }: VmRow,
   type: 'gpu.fault' | 'vm.health_changed',

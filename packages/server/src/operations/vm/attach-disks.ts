@@ -11,7 +11,7 @@ import { beginOperation, type ProjectRequester, requireIdle } from '../admission
 import { admitAttachments, lockDisksFor, requireFree, type WantedDisk } from '../disk/attachments.ts'
 import { attachAll, detachAll, detachRows, requireDiskChangeState } from './disks.ts'
 
-/** Assigns the disks to the VM in this transaction, so that no other VM can get them. */
+/** Assigns the disks to the VM in this transaction, so that no other VM can get a disk that only one VM may have. */
 export async function admitVmAttachDisks(
   tx: Tx,
   by: ProjectRequester,

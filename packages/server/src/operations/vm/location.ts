@@ -14,9 +14,9 @@ import type { VmBody } from './template.ts'
 
 /**
  * Chooses the location of a VM with `location: any`. If the request names a custom image, disks, an address
- * or a subnet, this is their location. Otherwise it is the first location in catalogue order that has stock
- * or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, a location is returned
- * anyway, so that the refusal says what is missing there. `fitting` lists where the VM fits.
+ * or a subnet, the VM must be in the same location as these. Otherwise, the choice is the first location in catalogue
+ * order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, a location is
+ * returned anyway, so that the refusal says what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,

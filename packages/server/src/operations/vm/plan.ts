@@ -114,7 +114,7 @@ export const hostsFor = (
 export const notOnOneHost = () =>
   new Failure(
     'conflict',
-    'The disks and the custom image are on different hosts, so one VM cannot use them all.',
+    'The disks, and the custom image if there is one, are not all on the same host, so one VM cannot use them all.',
   )
 
 export const rowOf = (

@@ -219,7 +219,7 @@ export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_us
  * Holds a GPU back from placement, or releases it. Returns the GPU afterwards. A GPU that a VM uses, that is held,
  * or that was removed does not change.
  */
-export async function setGpuHold(
+export async function setGpuHeldBack(
   tx: Tx,
   gpuId: string,
   isHeldBack: boolean,
