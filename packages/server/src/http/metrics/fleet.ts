@@ -11,7 +11,7 @@ interface GaugeFields {
 
 const gauges: Record<FleetMetric, GaugeFields> = {
   hosts: {
-    help: 'Hosts by location and state; a closed host is up and gets no new VMs.',
+    help: 'Hosts by location and state; `closed` is a cordoned host, which gets no new VMs.',
     labels: ['location', 'state'],
   },
   gpus: { help: 'GPUs by location, model and state.', labels: ['location', 'model', 'state'] },

@@ -24,7 +24,7 @@ export type FleetMetric =
   | 'webhook_lag_seconds'
   | 'clock_ahead_seconds'
 
-/** A closed host is up but gets no new VMs. A GPU that an operator holds back does not wait for a reset. */
+/** A cordoned host (`closed`) is up but gets no new VMs. A GPU that an operator holds back does not wait for a reset. */
 const hostState = `CASE WHEN h.state = 'up' AND NOT h.is_schedulable THEN 'closed' ELSE h.state END`
 const gpuState = `CASE WHEN g.is_held_back AND g.state = 'quarantined' THEN 'held_back' ELSE g.state END`
 
