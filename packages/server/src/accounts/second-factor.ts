@@ -9,7 +9,7 @@ import {
   totpUri,
 } from '../domain/sign-in/totp.ts'
 import type { Tx } from '../postgres/database.ts'
-import { pingDatabase } from '../postgres/ping.ts'
+import { readServiceTime } from '../postgres/ping.ts'
 import type { Services } from '../services.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
@@ -130,7 +130,7 @@ export async function isSecondFactorCorrect(
 
 async function isTotpCorrect(tx: Tx, services: Services, user: UserRow, code: string): Promise<boolean> {
   if (!user.totp_sealed) return false
-  const step = totpStep(openSecret(services.secretKey, user.totp_sealed), code, await pingDatabase(tx))
+  const step = totpStep(openSecret(services.secretKey, user.totp_sealed), code, await readServiceTime(tx))
   return step !== null && spendTotpStep(tx, user.id, step)
 }
 

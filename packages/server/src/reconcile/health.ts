@@ -5,7 +5,7 @@ import type { VmSample } from '../engines/engine.ts'
 import { replaceByPolicy } from '../operations/health/automatic.ts'
 import { changeHealth, recordFaults, resumeBilling } from '../operations/health/faults.ts'
 import type { Tx } from '../postgres/database.ts'
-import { pingDatabase } from '../postgres/ping.ts'
+import { readServiceTime } from '../postgres/ping.ts'
 import { time } from '../postgres/time.ts'
 import type { Services } from '../services.ts'
 import { lockHosts } from '../store/capacity/holds.ts'
@@ -87,7 +87,7 @@ async function applyGuestReport(
   if (vm?.state !== 'STATE_RUNNING') return
   const gpus = await listGpusOfVm(tx, vmId)
   await lockHosts(tx, [...new Set(gpus.map(({ host_id }) => host_id))])
-  const now = time(await pingDatabase(tx))
+  const now = time(await readServiceTime(tx))
   const reasons = await recordFaults(tx, vm, gpus, await newFaults(tx, vmId, guest, now), chosen)
   const fromDriver = driverReasons(guest.gpus.slice(0, gpus.length), now)
   await suspectGpus(tx, gpus, fromDriver)
@@ -135,7 +135,7 @@ export async function resumePausedBilling({ database }: Services, location: stri
       const vm = await lockAnyVm(tx, id)
       if (!vm?.billing_paused_at || vm.state === 'STATE_UNREACHABLE') return
       const isLost = (await listGpusOfVm(tx, id)).some((gpu) => gpu.isLost)
-      const pausedMs = (await pingDatabase(tx)).getTime() - vm.billing_paused_at.getTime()
+      const pausedMs = (await readServiceTime(tx)).getTime() - vm.billing_paused_at.getTime()
       if (!isLost || pausedMs >= longestPauseMs || (await couldBeReplaced(tx, vm)))
         await resumeBilling(tx, vm)
     })

@@ -1,6 +1,6 @@
 import { chunksOf } from '../domain/lists.ts'
 import { EngineError, EngineUnreadable, type HostReport } from '../engines/engine.ts'
-import { pingDatabase } from '../postgres/ping.ts'
+import { readServiceTime } from '../postgres/ping.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
@@ -101,7 +101,7 @@ export class Inventory {
     const changed = await this.#inspect(pass, () => true)
     if (changed.size === 0) return
     const isDetailed = (host: string) => changed.has(host)
-    const askedAt = await pingDatabase(this.#services.database)
+    const askedAt = await readServiceTime(this.#services.database)
     const detailedPass = {
       ...{ ...pass, inspection: { ...inspection, isDetailed }, asked: { ...asked, askedAt } },
       mayBeBrief: false,
@@ -125,7 +125,7 @@ export class Inventory {
       const included = batch.filter(({ name }) => isIncluded(name))
       for (const host of await this.#apply({ ...pass, asked }, included)) changed.add(host)
       if (batch.length < hostsPerBatch) return changed
-      asked = { ...asked, askedAt: await pingDatabase(database) }
+      asked = { ...asked, askedAt: await readServiceTime(database) }
     }
   }
 

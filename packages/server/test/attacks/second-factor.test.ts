@@ -2,7 +2,7 @@ import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/pe
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { URI } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pingDatabase } from '../../src/postgres/ping.ts'
+import { readServiceTime } from '../../src/postgres/ping.ts'
 
 /** The password alone is not enough to sign in. */
 
@@ -30,7 +30,7 @@ const failureOf = ({ status, body }: { status: number; body: unknown }) => {
 }
 /** Returns the authenticator's code at the service's time. */
 const codeAt = async (uri: string) =>
-  URI.parse(uri).generate({ timestamp: (await pingDatabase(service.database)).getTime() } as never)
+  URI.parse(uri).generate({ timestamp: (await readServiceTime(service.database)).getTime() } as never)
 
 async function enrol(person: Person) {
   const { token } = person

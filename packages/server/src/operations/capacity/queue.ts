@@ -2,7 +2,7 @@ import { vmTypes } from '@slipway/contract'
 import { estimate } from '../../domain/capacity/estimate.ts'
 import { chooseTarget, type QueueHost, type WaitingRequest } from '../../domain/capacity/queue.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
-import { pingDatabase } from '../../postgres/ping.ts'
+import { readServiceTime } from '../../postgres/ping.ts'
 import { listQueueGpus, listRuntimesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
 import { endHolds, isHostOpen, lockHosts } from '../../store/capacity/holds.ts'
 import { findHead } from '../../store/capacity/queue-entries.ts'
@@ -53,7 +53,7 @@ async function nextCheckAt(tx: Tx, queue: QueueRow, { afterMs, maxMs }: Accumula
   if (!head || head.gpus === 1) return null
   const dueAt = new Date(Math.max(head.created_at.getTime() + afterMs, queue.paused_until?.getTime() ?? 0))
   // If that time has passed, there is no host to accumulate on; a change of the queue or of a host makes the queue due again.
-  return dueAt > (await pingDatabase(tx)) ? dueAt : null
+  return dueAt > (await readServiceTime(tx)) ? dueAt : null
 }
 
 /** Ends an accumulation that took too long, whose request no longer waits, or whose host is closed. */
@@ -65,7 +65,7 @@ async function stopIfOver(database: Database, queue: Queue, { maxMs }: Accumulat
     const [row] = await lockQueues(tx, [queue])
     if (row!.accumulator !== before.accumulator) return
     const request = await findRequest(tx, row!.accumulator!)
-    const now = await pingDatabase(tx)
+    const now = await readServiceTime(tx)
     const isOver = now.getTime() >= row!.accumulating_since!.getTime() + maxMs
     const isOpen = await isHostOpen(tx, row!.target_host!)
     const isWaiting = request?.state === 'waiting' && request.blocked_by === ''
@@ -84,7 +84,7 @@ async function startIfDue(database: Database, queue: Queue, { afterMs }: Accumul
   const row = await findQueue(database, queue)
   const head = await findHead(database, queue)
   if (!row || row.accumulator || !head || head.gpus === 1) return
-  const now = await pingDatabase(database)
+  const now = await readServiceTime(database)
   if (now.getTime() < head.created_at.getTime() + afterMs || (row.paused_until ?? now) > now) return
   const target = chooseTarget(await readHosts(database, queue, now.getTime()), {
     gpus: head.gpus,
@@ -124,7 +124,7 @@ async function readHosts(db: Queryable, queue: Queue, now: number): Promise<Queu
 async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulation): Promise<void> {
   const types = vmTypes.filter(({ family }) => family === queue.family)
   const rows = await listWaiting(db, { ...queue, limit: maxEstimates })
-  const now = (await pingDatabase(db)).getTime()
+  const now = (await readServiceTime(db)).getTime()
   const waiting = rows.map(
     (row): WaitingRequest => ({
       id: row.request_id,

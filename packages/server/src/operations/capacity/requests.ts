@@ -2,7 +2,7 @@ import { type CapacityRequestCreate, type Labels, maxHoldSeconds, maxWaitDays } 
 import { Failure, invalidField, requireFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx, violatedConstraint } from '../../postgres/database.ts'
-import { pingDatabase } from '../../postgres/ping.ts'
+import { readServiceTime } from '../../postgres/ping.ts'
 import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
 import { deleteEntries, queueRequest } from '../../store/capacity/queue-entries.ts'
 import { lockQueues, lockQueuesOfRequest, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
@@ -80,7 +80,7 @@ export async function createRequest(
 async function parseUntil(tx: Tx, until: string | undefined): Promise<Date | null> {
   if (until === undefined) return null
   const at = new Date(until)
-  const now = await pingDatabase(tx)
+  const now = await readServiceTime(tx)
   if (at <= now) throw invalidField('until', 'must be in the future')
   if (at.getTime() > now.getTime() + maxWaitDays * 86_400_000)
     throw invalidField('until', `must be within ${maxWaitDays} days`)

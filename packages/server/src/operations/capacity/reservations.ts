@@ -3,7 +3,7 @@ import { vmType, vmTypes } from '@slipway/contract'
 import { Failure, invalidField, requireFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Tx } from '../../postgres/database.ts'
-import { pingDatabase } from '../../postgres/ping.ts'
+import { readServiceTime } from '../../postgres/ping.ts'
 import { setPrices } from '../../store/billing/prices.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { listOpenHosts, lockHosts } from '../../store/capacity/holds.ts'
@@ -47,7 +47,7 @@ export async function createReservation(
   const type = vmType(body.type)!
   const [startsAt, endsAt] = [new Date(body.contract_start_date), new Date(body.contract_end_date)]
   if (endsAt <= startsAt) throw invalidField('contract_end_date', 'must be after contract_start_date')
-  if (endsAt <= (await pingDatabase(tx))) throw invalidField('contract_end_date', 'must be in the future')
+  if (endsAt <= (await readServiceTime(tx))) throw invalidField('contract_end_date', 'must be in the future')
   await requireLocation(tx, body.location)
   await requireProjects(tx, body.organization_id, 'billing_project_id', [body.billing_project_id])
   await requireProjects(tx, body.organization_id, 'projects', body.projects ?? [])
@@ -99,7 +99,7 @@ export async function changeReservation(
 ): Promise<ReservationRow> {
   const before = requireFound('reservation', await findReservation(tx, id))
   const endsAt = change.contract_end_date === undefined ? null : new Date(change.contract_end_date)
-  if (endsAt && (endsAt <= before.starts_at || endsAt <= (await pingDatabase(tx))))
+  if (endsAt && (endsAt <= before.starts_at || endsAt <= (await readServiceTime(tx))))
     throw invalidField('contract_end_date', 'must be after the start, and in the future')
   await requireProjects(tx, before.organization_id, 'projects', change.projects ?? [])
   if (!(await updateReservation(tx, { id, endsAt, projects: change.projects ?? null })))
@@ -121,7 +121,7 @@ export async function endReservation(tx: Tx, by: Requester, id: string): Promise
 export async function maintainReservation(database: Database, id: string): Promise<void> {
   const before = await findReservation(database, id)
   if (!before || before.ended_at) return
-  const now = await pingDatabase(database)
+  const now = await readServiceTime(database)
   if (now >= before.ends_at) return database.transaction((tx) => end(tx, before))
   await database.transaction(async (tx) => {
     const queue = { location: before.location, family: before.family }

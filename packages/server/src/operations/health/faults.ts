@@ -2,7 +2,7 @@ import { type HealthReason, vmStateTable } from '@slipway/contract'
 import { type Fault, healthOf, reasonOf } from '../../domain/health/health.ts'
 import { makesSuspect, meaningOf, type XidMeanings } from '../../domain/health/xids.ts'
 import type { Tx } from '../../postgres/database.ts'
-import { pingDatabase } from '../../postgres/ping.ts'
+import { readServiceTime } from '../../postgres/ping.ts'
 import { time } from '../../postgres/time.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
@@ -60,7 +60,7 @@ export async function changeHealth(
   reasons: HealthReason[],
   isGpuLost = false,
 ): Promise<void> {
-  const now = await pingDatabase(tx)
+  const now = await readServiceTime(tx)
   const health = healthOf(vm.health, reasons, time(now))
   if (health || vm.health) await setVmHealth(tx, vm.id, health && JSON.stringify(health))
   const pauses = isGpuLost && isMetered(vm)

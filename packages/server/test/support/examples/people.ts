@@ -2,7 +2,7 @@ import type { Role } from '@slipway/contract'
 import { keepSessions } from '@slipway/testing/people.ts'
 import { URI } from 'otpauth'
 import { createSetupCode } from '../../../src/accounts/credentials.ts'
-import { pingDatabase } from '../../../src/postgres/ping.ts'
+import { readServiceTime } from '../../../src/postgres/ping.ts'
 import type { Recorder } from './recorder.ts'
 
 const password = 'correct horse battery'
@@ -137,7 +137,7 @@ export async function recordAccount(recorder: Recorder) {
 
   const enrol = async () => {
     const { otpauth_uri } = await ok('authTotpCreate', { token, body: { current_password: newPassword } })
-    const now = (await pingDatabase(service.database)).getTime()
+    const now = (await readServiceTime(service.database)).getTime()
     const code = URI.parse(otpauth_uri).generate({ timestamp: now } as never)
     return ok('authTotpConfirm', { token, body: { code } })
   }

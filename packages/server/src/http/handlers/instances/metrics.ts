@@ -18,7 +18,7 @@ import {
 } from '../../../domain/guest/samples.ts'
 import { groupBy } from '../../../domain/lists.ts'
 import type { Queryable } from '../../../postgres/database.ts'
-import { pingDatabase } from '../../../postgres/ping.ts'
+import { readServiceTime } from '../../../postgres/ping.ts'
 import {
   listChunks,
   listLatestSamples,
@@ -46,7 +46,7 @@ interface RangeQuery {
  * older ranges use coarser samples.
  */
 async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
-  const now = Math.floor((await pingDatabase(db)).getTime() / 1000)
+  const now = Math.floor((await readServiceTime(db)).getTime() / 1000)
   const end = query.end === undefined ? now : Math.floor(Date.parse(query.end) / 1000)
   const start = query.start === undefined ? end - defaultRangeS : Math.floor(Date.parse(query.start) / 1000)
   if (start > end) throw invalidParameter('start', 'must not be later than end')
