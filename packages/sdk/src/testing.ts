@@ -97,7 +97,7 @@ export async function startService(options: ServiceOptions = {}): Promise<LocalS
   }
 }
 
-/** Starts a service once, stops it, and keeps its data for the services that follow. */
+/** Starts a service once, stops it, and stores its data for later services. */
 async function prepare(
   prepared: string,
   command: string[],
