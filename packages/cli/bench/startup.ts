@@ -40,7 +40,7 @@ try {
     const allowedMs = Math.max(aimMs, (aimMs / 100) * emptyMs)
     if (ms > allowedMs) process.exitCode = 1
     const aim = `aim under ${aimMs} ms${ms > allowedMs ? ': MISSED' : ''}`
-    return { what, value: ms, unit: 'ms', limit: emptyMs, limitIs: 'an empty node', aim }
+    return { what, value: ms, unit: 'ms', baseline: emptyMs, baselineIs: 'an empty node', aim }
   }
   print([
     figure('slipway --version, median', median(times.version), 150),

@@ -47,10 +47,11 @@ try {
     const [apiMs, handMs] = [byApiMs.at(-1)!, byHandMs.at(-1)!].map(Math.round)
     console.error(`  round ${round}: ${apiMs} ms through the API, ${handMs} ms by hand`)
   }
-  const [value, limit] = [median(byApiMs), median(byHandMs)]
+  const [value, baseline] = [median(byApiMs), median(byHandMs)]
   const what = `POST → SSH banner, qemu, median of ${rounds}`
-  print([{ what, value, unit: 'ms', limit, limitIs: 'same command by hand', aim: `ratio ≤ ${maxRatio}` }])
-  if (value > limit * maxRatio) process.exitCode = 1
+  const aim = `ratio ≤ ${maxRatio}`
+  print([{ what, value, unit: 'ms', baseline, baselineIs: 'same command by hand', aim }])
+  if (value > baseline * maxRatio) process.exitCode = 1
 } finally {
   server.kill('SIGTERM')
   await new Promise((resolve) => server.once('exit', resolve))

@@ -2,17 +2,18 @@ export interface Figure {
   what: string
   value: number
   unit: string
-  /** Measured in the same run. */
-  limit: number
-  limitIs: string
+  /** The value to compare with, which may be better or worse. */
+  baseline: number
+  /** What the baseline is. */
+  baselineIs: string
   aim?: string
 }
 
-/** Prints one line for each figure, with its name, value, limit and ratio. */
+/** Prints one line for each figure, with its name, value, baseline and ratio. */
 export function print(figures: Figure[]): void {
   const number = (n: number) => (n >= 100 ? n.toFixed(0) : n.toFixed(1))
-  for (const { what, value, unit, limit, limitIs, aim } of figures)
+  for (const { what, value, unit, baseline, baselineIs, aim } of figures)
     console.log(
-      `${what.padEnd(58)} ${number(value).padStart(8)} ${unit.padEnd(3)}  limit ${number(limit).padStart(8)} (${limitIs})  ratio ${(value / limit).toFixed(2)}${aim ? `  [${aim}]` : ''}`,
+      `${what.padEnd(58)} ${number(value).padStart(8)} ${unit.padEnd(3)}  baseline ${number(baseline).padStart(8)} (${baselineIs})  ratio ${(value / baseline).toFixed(2)}${aim ? `  [${aim}]` : ''}`,
     )
 }
