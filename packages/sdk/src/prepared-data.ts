@@ -12,8 +12,8 @@ import { promisify } from 'node:util'
 const dayMs = 24 * 60 * 60 * 1000
 
 /**
- * Returns the directory of the prepared data. Its name depends on the program's files, the configuration and the date.
- * Data of an earlier day is not used, because the service would first do the billing for the days since then.
+ * Returns the directory of the prepared data. Its name depends on the program's files, the configuration and the
+ * date. Data of an earlier day is not used, because the service would first do the billing for the days since then.
  */
 export function preparedDirectory(command: string[], config: string): string {
   const today = new Date().toISOString().slice(0, 10)
@@ -50,7 +50,7 @@ export async function copyPrepared(prepared: string, dataDir: string): Promise<v
   if (existsSync(join(prepared, 'data'))) await copy(join(prepared, 'data'), dataDir)
 }
 
-/** Copies a directory. Files keep their owners, because a server that runs as root runs PostgreSQL as another user. */
+/** Copies a directory. Files keep their owners: a server that runs as root runs PostgreSQL as another user. */
 async function copy(from: string, to: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', from, to])
 }

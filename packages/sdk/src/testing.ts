@@ -61,8 +61,8 @@ export interface LocalService {
 
 /**
  * Starts a service on a free port with `--dev` and its own data. Its VMs boot immediately;
- * `levers.transitions.set` changes that. The first start of each day is slower, because it creates the data that later
- * starts copy.
+ * `levers.transitions.set` changes that. The first start of each day is slower, because it creates the data that
+ * later starts copy.
  *
  * @example
  * ```ts

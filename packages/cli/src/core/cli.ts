@@ -89,8 +89,8 @@ export class Cli implements Output {
   }
 
   /**
-   * Returns the id of the named organization. Without a name, returns the id of the only organization, or if there are
-   * several, of the project's organization.
+   * Returns the id of the named organization. Without a name, returns the id of the only organization, or if there
+   * are several, of the project's organization.
    */
   async organization(wanted?: string): Promise<string> {
     if (isUuid(wanted)) return wanted

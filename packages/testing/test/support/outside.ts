@@ -5,7 +5,13 @@ import { Launcher } from '../../src/launcher.ts'
 import type { Ended, Program, ProgramOptions } from '../../src/program.ts'
 
 /** The variables of the developer's environment that npm gets, because it may need them to reach the registry. */
-const registryVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'npm_config_registry']
+const registryVariables = [
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
+  'NO_PROXY',
+  'NODE_EXTRA_CA_CERTS',
+  'npm_config_registry',
+]
 
 /**
  * A folder outside of the checkout with an empty home. Only npm has access to the network. All other programs have a

@@ -17,7 +17,8 @@ interface QueueInput {
 const queueOptions: OptionSpec[] = [
   {
     flags: '--hold',
-    description: 'when the GPUs become free, only hold them for 15 minutes; to use them, run `slipway queue claim`',
+    description:
+      'when the GPUs become free, only hold them for 15 minutes; to use them, run `slipway queue claim`',
   },
   {
     flags: '--for <duration>',
