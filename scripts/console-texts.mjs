@@ -1,5 +1,5 @@
-// Finds the texts of the console: in JSX, in attributes and properties for texts, and as sentences in the
-// code.
+// Finds the texts of the console: in JSX, in attributes and properties that contain text, and as sentences in
+// the code.
 import ts from 'typescript'
 import { partsOf, textsOf } from './source-texts.mjs'
 

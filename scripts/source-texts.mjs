@@ -34,6 +34,9 @@ export function textsOf(node) {
     if (operator === BarBarToken || operator === QuestionQuestionToken)
       return [...textsOf(node.left), ...textsOf(node.right)]
   }
+  // The server's function `oneOf` lists the supported values, and may suggest one of them.
+  if (ts.isCallExpression(node) && node.expression.getText() === 'oneOf')
+    return [`must be one of ${placeholder(node.arguments[1])}{suggestion}`]
   if (ts.isTemplateExpression(node))
     return node.templateSpans.reduce(
       (texts, { expression, literal }) =>

@@ -1,5 +1,5 @@
-// npm run test:image: builds the image, runs it in a chroot with a read-only root file system and without
-// root, and validates the examples for Kubernetes and Compose with programs that contain their schemas.
+// npm run test:image: builds the image, runs it as an unprivileged user in a chroot with a read-only root file
+// system, and validates the examples for Kubernetes and Compose with programs that contain their schemas.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -94,7 +94,7 @@ async function replaceOneByOne() {
   const states = await until('all operations have ended', () => load.endStates())
   assert.deepEqual(states, { SUCCEEDED: load.accepted.length })
   console.log(
-    `ok  all processes were replaced: ${load.count} requests, ${known > 0 ? 'no other' : 'none'} failed, ${load.accepted.length} operations`,
+    `ok  all processes were replaced: ${load.count} requests, ${known > 0 ? 'no others' : 'none'} failed, ${load.accepted.length} operations`,
   )
 }
 

@@ -60,7 +60,7 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
       '| 4 | conflict, or out of stock |',
       '| 5 | denied: not logged in, no permission, no payment method, or quota exceeded |',
       '| 124 | timed out while waiting; the operation continues |',
-      '| 130 | interrupted by Ctrl-C; operations that have started continue |',
+      '| 130 | interrupted by Ctrl-C; operations in progress continue |',
     ].join('\n'),
     ...sections,
   ]

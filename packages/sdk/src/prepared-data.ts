@@ -1,6 +1,6 @@
 /**
- * Keeps the data of a new service, so that later services start with a copy: creating a database takes most of the
- * startup time (Node only).
+ * Stores the data of a new service, so that later services can start with a copy of it, because creating a database
+ * takes most of the startup time (Node only).
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -12,8 +12,8 @@ import { promisify } from 'node:util'
 const dayMs = 24 * 60 * 60 * 1000
 
 /**
- * Returns the directory of the prepared data. Its name depends on the program's files, the configuration and the date.
- * Data of an earlier day is not used, because the service would first issue the invoices of the time since then.
+ * Returns the directory of the prepared data. Its name depends on the program's files, the configuration and the
+ * date. Data of an earlier day is not used, because the service would first do the billing for the days since then.
  */
 export function preparedDirectory(command: string[], config: string): string {
   const today = new Date().toISOString().slice(0, 10)
@@ -36,7 +36,7 @@ export async function keepData(dataDir: string, prepared: string): Promise<void>
   }
   const partial = await fs.mkdtemp(`${prepared}-`)
   try {
-    // If the database is outside the data directory, services would share it. The prepared directory then stays empty.
+    // If the database is outside the data directory, copies would share it, so the prepared directory stays empty.
     if (existsSync(join(dataDir, 'postgres/data'))) await copy(dataDir, join(partial, 'data'))
     // Fails if another process has already stored its copy, which is equally usable.
     await fs.rename(partial, prepared).catch(() => {})
@@ -50,7 +50,7 @@ export async function copyPrepared(prepared: string, dataDir: string): Promise<v
   if (existsSync(join(prepared, 'data'))) await copy(join(prepared, 'data'), dataDir)
 }
 
-/** Copies a directory. Files keep their owners, because a server that runs as root runs PostgreSQL as another user. */
+/** Copies a directory. Files keep their owners: a server that runs as root runs PostgreSQL as another user. */
 async function copy(from: string, to: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', from, to])
 }

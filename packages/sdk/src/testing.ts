@@ -61,8 +61,8 @@ export interface LocalService {
 
 /**
  * Starts a service on a free port with `--dev` and its own data. Its VMs boot immediately;
- * `levers.transitions.set` changes that. The first start of each day is slower, because it creates the data that later
- * starts copy.
+ * `levers.transitions.set` changes that. The first start of each day is slower, because it creates the data that
+ * later starts copy.
  *
  * @example
  * ```ts
@@ -97,7 +97,7 @@ export async function startService(options: ServiceOptions = {}): Promise<LocalS
   }
 }
 
-/** Starts a service once, stops it, and keeps its data for the services that follow. */
+/** Starts a service once, stops it, and stores its data for later services. */
 async function prepare(
   prepared: string,
   command: string[],

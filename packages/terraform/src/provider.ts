@@ -148,6 +148,7 @@ export class Provider implements Handlers {
     const prior = decodeState(request.prior_state, attributes)
     const planned = decodeState(request.planned_state, attributes)
     const store = readPrivate(request.planned_private)
+    const { name = null } = planned ?? prior!
     return respond(
       async () => {
         const done = await applyChange(this.#requireSession(), resource, prior, planned, store)
@@ -158,7 +159,7 @@ export class Provider implements Handlers {
         }
       },
       { new_state: request.prior_state },
-      `apply the ${resource.row.noun}`,
+      `apply the change to the ${resource.row.noun}${typeof name === 'string' ? ` ${name}` : ''}`,
     )
   }
 

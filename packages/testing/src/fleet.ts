@@ -5,7 +5,7 @@ import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
 import { applyChangedReports, findChangedReports } from '@slipway/server/reconcile/host-reports.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
-/** Returns the configuration of a server that is started without a file and environment variables. */
+/** Returns the configuration of a server that is started without a file or environment variables. */
 export const defaultConfig = (...flags: string[]) =>
   loadConfig(flags, {}, () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })

@@ -294,7 +294,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   return [...problems, ...(await wrongVmRecords(service))]
 }
 
-/** Runs the reconcilers until no operation is in progress and no GPU waits for its reset. */
+/** Runs the reconcilers of host reports and firewalls once, so that GPUs return to stock after their reset. */
 export async function settle(service: TestService): Promise<void> {
   await service.server.reconciler.reports()
   await service.server.reconciler.firewalls()

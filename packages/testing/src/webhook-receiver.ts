@@ -17,7 +17,7 @@ export interface Receiver {
   received: Received[]
   /** Returns the status of the response; 204 by default. */
   answer: (received: Received) => number | Promise<number>
-  /** The body of its responses; empty by default. */
+  /** The body of the responses; empty by default. */
   responseBody: string | Buffer
   close(): Promise<void>
 }

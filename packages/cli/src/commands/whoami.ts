@@ -45,7 +45,7 @@ async function otherOperator({ settings }: Cli): Promise<Caller | undefined> {
   return (await clientOf(settings.apiUrl, settings.operatorKey).rootGet()).caller
 }
 
-/** Returns the source of a credential, in the order in which the settings search for it. */
+/** Returns where a credential comes from. Checks the sources in the same order as the settings do. */
 function sourceOf({ flags, env, settings }: Cli, variable: string): string {
   if (flags.accessKey) return '--access-key'
   if (env[variable]) return variable

@@ -23,7 +23,7 @@ export class Cli implements Output {
   readonly isInteractive: boolean
   /** The exit code of the process if nothing is thrown. */
   exitCode: number = exitCodes.done
-  private chosen: Settings | undefined
+  private resolvedSettings: Settings | undefined
   private projectId: Promise<string> | undefined
 
   constructor(flags: GlobalFlags, io: Io) {
@@ -40,8 +40,8 @@ export class Cli implements Output {
   }
 
   get settings(): Settings {
-    this.chosen ??= resolveSettings(this.flags, this.env, this.io.cwd)
-    return this.chosen
+    this.resolvedSettings ??= resolveSettings(this.flags, this.env, this.io.cwd)
+    return this.resolvedSettings
   }
 
   get client(): Client {
@@ -88,7 +88,10 @@ export class Cli implements Output {
     )
   }
 
-  /** Returns the id of the named organization. Without a name, uses the only one, or the project's. */
+  /**
+   * Returns the id of the named organization. Without a name, returns the id of the only organization, or if there
+   * are several, of the project's organization.
+   */
   async organization(wanted?: string): Promise<string> {
     if (isUuid(wanted)) return wanted
     const organizations = await this.client.organizationList()

@@ -225,7 +225,10 @@ export function isAtLeast(
   return role != null && roles.indexOf(role) >= roles.indexOf(least)
 }
 
-/** Returns whether the caller may see the addresses of other callers: admins, owners, and operators on operator routes. */
+/**
+ * Returns whether the caller may see the addresses of other callers. Admins and owners may; operators may on operator
+ * routes.
+ */
 export function showsClientAddress(grant: Grant | null): boolean {
   if (!grant) return false
   if (!grant.organizationId) return true
@@ -233,7 +236,10 @@ export function showsClientAddress(grant: Grant | null): boolean {
   return role !== undefined && roles.indexOf(role) >= roles.indexOf('admin')
 }
 
-/** Returns whether the caller may read scripts, which may contain secrets: members and above, and write keys. */
+/**
+ * Returns whether the caller may read scripts, which may contain secrets. Members and higher roles may, and so may
+ * access keys with the role write.
+ */
 export function showsScripts(grant: Grant | null): boolean {
   const role = grant?.organizationId
     ? findRole(grant.caller, grant.organizationId, grant.project?.projectId)?.role

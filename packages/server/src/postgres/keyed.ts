@@ -123,8 +123,8 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
 }
 
 /**
- * Returns a view of the transaction in which concurrent reads share a statement. It is sent with the
- * transaction's first statements.
+ * Returns a `Queryable` for the transaction in which concurrent reads share a statement. This statement is sent
+ * with the first statements of the transaction.
  */
 export function withSharedReads(tx: Queryable): Queryable {
   const shared: Queryable = {

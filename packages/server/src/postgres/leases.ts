@@ -13,9 +13,9 @@ interface Lease {
   ms: number
 }
 
-/** Returns the SQL condition that the lease `l` expired at least `since` ago. */
-export const isLeaseOver = (since: string): string =>
-  `(l.until <= slipway_now() - ${since} OR l.until > slipway_now() + interval '${longestMs} milliseconds')`
+/** Returns the SQL condition that the lease `l` expired at least this long ago; `interval` is an SQL expression. */
+export const isLeaseOver = (interval: string): string =>
+  `(l.until <= slipway_now() - ${interval} OR l.until > slipway_now() + interval '${longestMs} milliseconds')`
 
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 

@@ -1,11 +1,11 @@
 import type { Queryable } from './database.ts'
 import { statement } from './statement.ts'
 
-const ping = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
+const serviceTime = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
 
 /** Returns the service's time. This also shows that the database responds. */
 export async function readServiceTime(db: Queryable): Promise<Date> {
-  return (await ping.one(db))!.now
+  return (await serviceTime.one(db))!.now
 }
 
 const tryWrite = statement('readiness_write', 'UPDATE readiness SET checked_at = slipway_now()')

@@ -92,7 +92,7 @@ export class Signals {
     return client
   }
 
-  /** Tells other processes on this database at which URL clients reach this one, while it runs. */
+  /** Publishes the URL at which clients reach this process, so that other processes on this database can see it. */
   async announce(url: string): Promise<void> {
     this.#servedUrl = url
     await this.#client?.query("SELECT set_config('application_name', $1, false)", [connectionName(url)])

@@ -22,7 +22,7 @@ const projectAttribute = inputAttribute(
   optionalOutput,
 )
 
-/** Defines a data source for a complete list of the catalogue, with the filters of its route. */
+/** Defines a data source that returns all items of one list. Its arguments are the filters of the list's route. */
 export function defineListSource(row: {
   name: string
   description: string
@@ -60,6 +60,7 @@ export function defineRecordSource(resource: Resource): DataSource {
   const list = resource.routes.list
   const canSelect = list !== undefined && 'label_selector' in membersOf(schemaOf(list, 'query'))
   const keys = [...(isSingle ? [] : ['id']), ...('name' in record ? ['name'] : [])]
+  const selectors = [...keys, ...(canSelect ? ['label_selector'] : [])]
   const selector: ContractSchema = {
     type: 'string',
     description: 'Selects by labels, for example `team=ml,stage!=test`. Exactly one resource must match.',
@@ -75,14 +76,14 @@ export function defineRecordSource(resource: Resource): DataSource {
   ]
   return {
     name: row.name,
-    description: `Reads an existing ${row.noun}${isSingle ? '' : ` by ${either([...keys, ...(canSelect ? ['label_selector'] : [])])}`}.`,
+    description: `Reads an existing ${row.noun}${isSingle ? '' : ` by ${either(selectors)}`}.`,
     example: exampleOf(row.name, isSingle, keys),
     attributes,
     async read(session, config) {
       const project = isInProject ? { project_id: projectOf(session, config.project_id) } : {}
       const found = isSingle
         ? await readRecord(session, resource, { ...project, id: project.project_id! })
-        : await findOne(session, resource, config, project)
+        : await findOne(session, resource, selectors, config, project)
       return { ...config, ...found, ...project }
     },
   }
@@ -99,23 +100,25 @@ function exampleOf(name: string, isSingle: boolean, keys: string[]): string {
 async function findOne(
   session: Session,
   resource: Resource,
+  selectors: string[],
   config: Values,
   project: Record<string, string>,
 ): Promise<Values> {
-  const { row, routes: ids } = resource
-  const given = ['id', 'name', 'label_selector'].filter((key) => isGiven(config[key] ?? null))
+  const { row } = resource
+  const given = selectors.filter((key) => isGiven(config[key] ?? null))
   if (given.length === 0)
     throw new ProblemError({
       summary: `No ${row.noun} selected`,
-      detail: `Set the id${row.noun === 'webhook' ? '' : ', the name or the labels'} of the ${row.noun}.`,
+      detail: `Set ${selectors.length === 1 ? 'the argument' : 'one of the arguments'} ${either(selectors)}.`,
     })
   if (given.includes('id')) {
     const record = await readRecord(session, resource, { ...project, id: config.id! })
     if (record && (config.name ?? record.name) === record.name) return record
     throw notExactlyOne(row.noun, 0)
   }
-  const query = membersOf(schemaOf(ids.list!, 'query'))
-  const items = await listRecords(session, ids.list!, {
+  const list = resource.routes.list!
+  const query = membersOf(schemaOf(list, 'query'))
+  const items = await listRecords(session, list, {
     ...project,
     ...(isGiven(config.name ?? null) && 'names' in query && { names: config.name }),
     ...(isGiven(config.label_selector ?? null) && { label_selector: config.label_selector }),

@@ -42,7 +42,7 @@ output "usd_per_hour" {
     type: 'A change within the family needs `allow_stopping`. A change to another family replaces the VM.',
     disks: 'The attached data disks, except those of `new_disks`. A change attaches and detaches disks.',
     public_address_id:
-      'A later change assigns the new address in place. If another VM has this address then, that VM gets a dynamic address. If the argument is removed, this VM gets a dynamic address. Open connections to the replaced address are closed. An address that was not assigned with this argument is not changed.',
+      'A later change assigns the new address in place. If another VM has the new address at that time, that VM gets a dynamic address. If the argument is removed, this VM gets a dynamic address. Open connections to the replaced address are closed. An address that was not assigned with this argument is not changed.',
     public_ip: '`dynamic`, the default, gives the VM a public address; `none` does not.',
     on_expiry: 'What happens when the TTL ends. The default is `stop`.',
     ttl_seconds: 'The TTL of a VM can be changed, but not removed.',

@@ -4,8 +4,14 @@ import { join } from 'node:path'
 import { Launcher } from '../../src/launcher.ts'
 import type { Ended, Program, ProgramOptions } from '../../src/program.ts'
 
-/** Variables that access to the registry may need; nothing else of the developer's environment is passed on. */
-const wayToRegistry = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'npm_config_registry']
+/** The variables of the developer's environment that npm gets, because it may need them to reach the registry. */
+const registryVariables = [
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
+  'NO_PROXY',
+  'NODE_EXTRA_CA_CERTS',
+  'npm_config_registry',
+]
 
 /**
  * A folder outside of the checkout with an empty home. Only npm has access to the network. All other programs have a
@@ -34,9 +40,9 @@ export class Outside {
     const cwd = join(this.dir, name)
     mkdirSync(cwd)
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ name, private: true, type: 'module' }))
-    const way = Object.fromEntries(wayToRegistry.map((key) => [key, process.env[key]]))
+    const forRegistry = Object.fromEntries(registryVariables.map((key) => [key, process.env[key]]))
     const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...packages]
-    const npm = this.#launcher.run('npm', args, { cwd, env: { ...way, HOME: this.home } })
+    const npm = this.#launcher.run('npm', args, { cwd, env: { ...forRegistry, HOME: this.home } })
     const { code, output, errors } = await npm.ended()
     if (code !== 0) throw new Error(`npm install failed: ${output}${errors}`)
     this.installWarnings += errors

@@ -41,13 +41,13 @@ function exportCommand(
 
 export const exporter: GroupSpec = {
   name: 'export',
-  summary: 'configuration files with which other tools use the running VMs',
+  summary: 'configuration files that let other tools use the running VMs',
   commands: [
     exportCommand(
       'ssh-config',
-      'print an SSH config, so that `ssh NAME` works',
+      'print an SSH config, so that `ssh` accepts the names of VMs',
       'Save the output to ~/.ssh/slipway.conf, and put `Include ~/.ssh/slipway.conf` at the top of ~/.ssh/config.',
-      'has no effect on an SSH config',
+      'ignored; accepted because the other export formats use it',
       sshConfig,
       'slipway export ssh-config > ~/.ssh/slipway.conf',
     ),

@@ -75,7 +75,7 @@ function powerCommand(
 export const groupStart = powerCommand(
   'start',
   'instanceGroupStart',
-  'start all stopped members, or none',
+  'start the stopped members: either all of them or none',
   'Starting',
 )
 export const groupStop = powerCommand('stop', 'instanceGroupStop', 'stop all members', 'Stopping')

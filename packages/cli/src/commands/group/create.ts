@@ -54,8 +54,8 @@ export const groupCreate = command<NewGroupInput & WaitFlags>({
   name: 'create',
   summary: 'create an instance group: either all of its VMs or none',
   details:
-    'The members are named NAME-1, NAME-2 and so on. When the last of them responds, all members are running, and ' +
-    'billing starts. Each member finds the others in /etc/hosts and in /run/slipway/group.env.',
+    'The members are named NAME-1, NAME-2 and so on. All of them become running, and billing starts, when the last ' +
+    'one responds. Each member finds the others in /etc/hosts and in /run/slipway/group.env.',
   arguments: [{ syntax: '<name>', description: 'name of the group' }],
   options: [...newGroupOptions, ...waitOptions],
   examples: [

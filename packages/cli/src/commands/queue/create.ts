@@ -17,7 +17,8 @@ interface QueueInput {
 const queueOptions: OptionSpec[] = [
   {
     flags: '--hold',
-    description: 'hold the GPUs for 15 minutes when they are free; `slipway queue claim` uses them',
+    description:
+      'when the GPUs become free, only hold them for 15 minutes; to use them, run `slipway queue claim`',
   },
   {
     flags: '--for <duration>',

@@ -16,8 +16,8 @@ export const templateCreate = command<TemplateCreateInput>({
   name: 'create',
   summary: 'create an instance template, or a new version of one',
   details:
-    'A version of a template never changes. VMs keep the version that they were created from. Scripts can contain secrets: viewers and ' +
-    'read keys see only their digests.',
+    'A version of a template never changes. VMs keep the version that they were created from. Scripts can contain secrets, so ' +
+    'viewers and keys with the role `read` see only the digests of scripts.',
   arguments: [{ syntax: '<name>', description: 'name of the template' }],
   options: [
     typeOption,

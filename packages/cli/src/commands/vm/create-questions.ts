@@ -20,7 +20,7 @@ export type VmDraft = Omit<VmCreate, AskedField> & { [K in AskedField]: string |
 export async function completeDraft(
   cli: Cli,
   { ssh_public_key, image: wanted, ...draft }: VmDraft,
-): Promise<{ request: VmCreate; wasAsked: boolean }> {
+): Promise<{ request: VmCreate; hasAskedUser: boolean }> {
   const isComplete = Boolean(draft.type && draft.location)
   if (!isComplete && !cli.isInteractive) {
     const missing = [!draft.type && '--type', !draft.location && '--location'].filter(Boolean)
@@ -38,7 +38,7 @@ export async function completeDraft(
   const key = ssh_public_key ?? (draft.ssh_key_ids ? undefined : await findPublicKey(cli))
   return {
     request: { ...draft, name, type, location, ...(image && { image }), ...(key && { ssh_public_key: key }) },
-    wasAsked: !isComplete,
+    hasAskedUser: !isComplete,
   }
 }
 

@@ -49,7 +49,7 @@ export const newVmOptions = [
   templateOption,
   addressOption,
   ...vmOptionsWith({
-    image: 'the newest Ubuntu image, or the only image',
+    image: 'the newest Ubuntu image of the location, or its only image',
     sshKey: '~/.ssh/id_ed25519.pub, or another public key in ~/.ssh',
   }),
 ]
@@ -58,7 +58,7 @@ export const vmCreate = command<VmCreateInput>({
   name: 'create',
   summary: 'create a VM',
   details:
-    'On a terminal, the command asks for missing values. It shows the price first, waits until the VM runs, and prints ' +
+    'On a terminal, the command asks for missing values. It shows the price first, waits until the VM is running, and prints ' +
     'the ssh command to connect to it.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [
@@ -81,8 +81,9 @@ export const vmCreate = command<VmCreateInput>({
   ],
   async run(cli, input) {
     const [location, ...others] = input.location ?? []
-    const { request, wasAsked } = await requestOf(cli, input, location)
-    let isConfirmed = !wasAsked || input.yes
+    const { request, hasAskedUser } = await requestOf(cli, input, location)
+    // A command line without missing values needs no confirmation.
+    let isConfirmed = !hasAskedUser || input.yes
     const confirm = async () => {
       isConfirmed ||= await askYes(cli, 'Create it?', true)
       if (!isConfirmed) throw new Interrupted()
@@ -138,14 +139,14 @@ export async function requestOf(cli: Cli, input: NewVmInput, location: string | 
     ...fields,
     ...(location && { location }),
   }
-  return { request, wasAsked: false }
+  return { request, hasAskedUser: false }
 }
 
 const emptyDraft = { type: undefined, image: undefined, ssh_public_key: undefined }
 
 /** Describes a request in a few words. */
 const summaryOf = ({ type, location }: VmCreate) =>
-  `${type ?? 'the type of its template'}${location ? ` in ${location}` : ''}`
+  `${type ?? 'type from the template'}${location ? ` in ${location}` : ''}`
 
 async function printDryRun(cli: Cli, request: VmCreate, estimate: object, price: string): Promise<void> {
   if (cli.format.kind !== 'table') return printData(cli, { request, estimate })

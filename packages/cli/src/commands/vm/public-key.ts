@@ -56,7 +56,10 @@ export async function keysOf(
 /** Recognizes OpenSSH, PEM and PuTTY private keys. The service rejects everything else except public keys. */
 const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^PuTTY-User-Key-File/.test(text)
 
-/** Returns the public key in ~/.ssh. Asks if there are several and id_ed25519.pub is not among them. */
+/**
+ * Returns the public key in ~/.ssh. If there are several and id_ed25519.pub is not among them, asks the user
+ * to choose one.
+ */
 export async function findPublicKey(cli: Cli): Promise<string> {
   const folder = join(homeOf(cli.env), '.ssh')
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.pub')) : []

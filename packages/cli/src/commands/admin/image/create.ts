@@ -20,7 +20,8 @@ export const adminImageCreate = command<ImageCreateInput>({
     { flags: '--tags <tags>', description: 'tags, separated by commas', isList: true },
     {
       flags: '--source <json>',
-      description: 'JSON object; selects an image that is registered in the engine, by fields of its source',
+      description:
+        'JSON object with fields of the source; selects the image registered with `slipway-server images` that has these values',
       parse: JSON.parse,
     },
   ],

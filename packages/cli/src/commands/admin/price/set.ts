@@ -11,7 +11,7 @@ export const adminPriceSet = command<{ prices: string[] }>({
     {
       syntax: '<prices...>',
       description:
-        'PRODUCT=USD: the price per hour of a VM or reserved address, or per GiB and hour of a disk, custom image or snapshot',
+        'PRODUCT=USD: the price per hour for a VM or reserved address, or per GiB-hour for a disk, custom image or snapshot',
       complete: [...productUnits.keys()].map((product) => `${product}=`),
     },
   ],
