@@ -11,7 +11,6 @@ function placeholder(node) {
     const callee = node.expression.getText().split('.').at(-1)
     const [first, second] = node.arguments
     if (callee === 'plural' && second && ts.isStringLiteral(second)) return `{count} ${second.text}s`
-    if (callee === 'oneOf' && second) return `must be one of ${placeholder(second)}`
     const isMethod = ts.isPropertyAccessExpression(node.expression)
     const value = first && !ts.isArrowFunction(first) && !ts.isStringLiteralLike(first) ? first : undefined
     if (value) return placeholder(value)
