@@ -3,6 +3,9 @@ import { localDate, timeZone } from '../lib/format.ts'
 import { ttlChoices, ttlProblem, ttlSeconds } from '../lib/ttl.ts'
 import { SelectField, TextField } from '../ui/field.tsx'
 
+/** An empty value would mean no time to live, so an empty field has the invalid value 0. */
+const valueOf = (typed: string): string => typed.trim() || '0'
+
 interface TtlHoursProps {
   label: string
   /** The hours as text; empty for no time to live. */
@@ -23,20 +26,21 @@ export function TtlHours({
   hint,
   startsNow = false,
 }: TtlHoursProps) {
-  const isUsual = (hours: string) => hours === '' || ttlChoices.some((choice) => choice.value === hours)
-  const [isCustom, setCustom] = useState(!isUsual(value))
-  const [hours, setHours] = useState(value)
-  const problem = isCustom ? ttlProblem(hours || '0') : undefined
-  const end = new Date(Date.now() + ttlSeconds(hours) * 1000)
+  const [typed, setTyped] = useState<string | null>(null)
+  // If the value was changed elsewhere, for example by a template, the typed text no longer applies.
+  const isTyped = typed !== null && valueOf(typed) === value
+  const isCustom = isTyped || !(value === '' || ttlChoices.some((choice) => choice.value === value))
+  const hours = isTyped ? typed : value
+  const problem = isCustom ? ttlProblem(value) : undefined
+  const end = new Date(Date.now() + ttlSeconds(value) * 1000)
   return (
     <>
       <SelectField
         label={label}
         value={isCustom ? 'custom' : value}
         onChange={(choice) => {
-          setCustom(choice === 'custom')
           const chosen = choice === 'custom' ? value || '4' : choice
-          setHours(chosen)
+          setTyped(choice === 'custom' ? chosen : null)
           onChange(chosen)
         }}
         choices={[
@@ -52,9 +56,8 @@ export function TtlHours({
           inputMode="decimal"
           value={hours}
           onChange={(text) => {
-            setHours(text)
-            // Empty hours would mean no time to live, so an empty field counts as invalid.
-            onChange(text.trim() || '0')
+            setTyped(text)
+            onChange(valueOf(text))
           }}
           problem={problem}
           hint={startsNow && !problem ? `Until ${localDate(end.toISOString())} ${timeZone}` : undefined}

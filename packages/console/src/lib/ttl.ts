@@ -28,8 +28,10 @@ export const ttlProblem = (hours: string): string | undefined =>
     : `Enter ${(minTtlSeconds / 3600).toFixed(2)} (${minTtlSeconds / 60} minutes) to ${count(maxTtlSeconds / 3600)} hours.`
 
 /** A time to live as an argument of the CLI. */
-export const ttlArgument = (seconds: number): string =>
-  seconds % 3600 === 0 ? `${seconds / 3600}h` : `${seconds}s`
+export function ttlArgument(seconds: number): string {
+  if (seconds % 60 !== 0) return `${seconds}s`
+  return seconds % 3600 === 0 ? `${seconds / 3600}h` : `${seconds / 60}m`
+}
 
 /** The choices for the action at expiry. */
 export const expiryChoices = expiryActions.map((value) => ({ value, label: expiryText[value] }))
