@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { guides, guidesUrl } from '../src/lib/guides.ts'
+import { guides, guidesUrl } from '../src/app/guides.ts'
 
 const root = new URL('../../../', import.meta.url)
 

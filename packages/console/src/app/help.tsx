@@ -1,7 +1,7 @@
 import { useReachability } from '../api/connection.ts'
 import { destinations } from '../lib/destinations.ts'
 import { timeZone } from '../lib/format.ts'
-import { guides, guidesUrl } from '../lib/guides.ts'
+import { guides, guidesUrl } from './guides.ts'
 import { Dialog } from '../ui/dialog.tsx'
 
 const keys: [string, string][] = [
