@@ -1,8 +1,8 @@
 import { useReachability } from '../api/connection.ts'
 import { destinations } from '../lib/destinations.ts'
 import { timeZone } from '../lib/format.ts'
-import { guides, guidesUrl } from './guides.ts'
 import { Dialog } from '../ui/dialog.tsx'
+import { guides, guidesUrl } from './guides.ts'
 
 const keys: [string, string][] = [
   ['/', 'Search VMs, disks and pages'],

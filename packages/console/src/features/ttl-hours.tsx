@@ -4,7 +4,7 @@ import { ttlChoices, ttlProblem, ttlSeconds } from '../lib/ttl.ts'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 /** An empty value would mean no time to live, so an empty field has the invalid value 0. */
-const valueOf = (typed: string): string => typed.trim() || '0'
+const hoursOf = (typed: string): string => typed.trim() || '0'
 
 interface TtlHoursProps {
   label: string
@@ -28,7 +28,7 @@ export function TtlHours({
 }: TtlHoursProps) {
   const [typed, setTyped] = useState<string | null>(null)
   // If the value was changed elsewhere, for example by a template, the typed text no longer applies.
-  const isTyped = typed !== null && valueOf(typed) === value
+  const isTyped = typed !== null && hoursOf(typed) === value
   const isCustom = isTyped || !(value === '' || ttlChoices.some((choice) => choice.value === value))
   const hours = isTyped ? typed : value
   const problem = isCustom ? ttlProblem(value) : undefined
@@ -57,7 +57,7 @@ export function TtlHours({
           value={hours}
           onChange={(text) => {
             setTyped(text)
-            onChange(valueOf(text))
+            onChange(hoursOf(text))
           }}
           problem={problem}
           hint={startsNow && !problem ? `Until ${localDate(end.toISOString())} ${timeZone}` : undefined}

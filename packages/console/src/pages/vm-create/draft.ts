@@ -95,7 +95,8 @@ export function requestOf(
     ...(disks.length > 0 && { disks: disks.map(({ disk, mode }) => ({ disk_id: disk.id, mode })) }),
     ...(subnetId && { subnet_id: subnetId }),
     ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
-    ...(draft.ttlHours && !ttlProblem(draft.ttlHours) && { ttl_seconds: ttlSeconds(draft.ttlHours), on_expiry: draft.onExpiry }),
+    ...(draft.ttlHours &&
+      !ttlProblem(draft.ttlHours) && { ttl_seconds: ttlSeconds(draft.ttlHours), on_expiry: draft.onExpiry }),
     ...(Object.keys(labels).length > 0 && { labels }),
     ...(draft.isProtected && { deletion_protection: true }),
   }
