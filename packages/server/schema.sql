@@ -424,6 +424,8 @@ CREATE TABLE hosts (
   maintenance_note text DEFAULT ''::text NOT NULL,
   maintenance_announced_at timestamp with time zone,
   maintenance_notices integer DEFAULT 0 NOT NULL,
+  note_at timestamp with time zone,
+  note_by text DEFAULT ''::text NOT NULL,
   CONSTRAINT hosts_pkey PRIMARY KEY (id),
   CONSTRAINT hosts_location_name_key UNIQUE (location, name),
   CONSTRAINT hosts_location_fkey FOREIGN KEY (location) REFERENCES locations(name),

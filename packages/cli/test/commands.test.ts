@@ -210,6 +210,12 @@ test('a VM can be stopped, resized, started, reset and extended', async () => {
   const extended = await json('vm', 'extend', 'train-7', '--ttl', '4h', '--on-expiry', 'delete')
   expect(extended.on_expiry).toBe('delete')
   expect(Date.parse(extended.expires_at)).toBeGreaterThan(Date.now() + 3 * 3_600_000)
+  expect((await json('vm', 'extend', 'train-7', '--never')).expires_at).toBe('')
+  expect((await slipway('vm', 'extend', 'train-7', '--never', '--ttl', '4h')).code).toBe(2)
+  const [{ operation_id }] = await json('admin', 'operation', 'list')
+  const shown = await slipway('admin', 'operation', 'show', operation_id)
+  expect(shown.stdout).toMatch(/Attempts +0\n/)
+  expect(shown.stdout).toMatch(/STEP +STATE/)
 })
 
 test('vm log prints the output of the serial console', async () => {

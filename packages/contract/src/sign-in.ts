@@ -122,10 +122,13 @@ export const signInRoutes = defineRoutes({
     description:
       'A browser starts at `/v0.1/auth/oidc/{name}`. The provider sends it back to `/v0.1/auth/oidc/{name}/callback`, which creates a console session.',
     access: 'public',
-    response: wholeList(
-      'SignInProviderList',
-      record('SignInProvider', { name: Type.String({ examples: ['company'] }) }),
-    ),
+    response: record('SignInProviderList', {
+      items: Type.Array(record('SignInProvider', { name: Type.String({ examples: ['company'] }) })),
+      sends_mail: Type.Boolean({
+        description:
+          'Whether the service sends e-mail. If not, a user who forgot the password gets a reset link from an operator.',
+      }),
+    }),
   },
   authOidcLink: {
     ...common,

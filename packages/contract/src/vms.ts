@@ -50,6 +50,11 @@ const TtlSeconds = Type.Integer({
   description:
     'Time to live in seconds. For a new VM, it is counted from when the VM first runs; for an existing VM, from the time of the request.',
 })
+const NewTtlSeconds = Type.Integer({
+  minimum: 0,
+  maximum: maxTtlSeconds,
+  description: `Time to live in seconds, counted from the time of the request: 0 for no expiry, or from ${minTtlSeconds} to ${maxTtlSeconds}.`,
+})
 const OnExpiry = Type.Enum([...expiryActions])
 
 const ReservationSpecification = Type.Union(
@@ -211,14 +216,14 @@ export const VmUpdate = Type.Union(
     Type.Object({ action: Type.Literal('RESERVE'), reservation_id: Uuid }, closed),
     Type.Object({ action: Type.Literal('UNRESERVE') }, closed),
     Type.Object({ type: VmTypeName }, closed),
-    Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
+    Type.Object({ ttl_seconds: NewTtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
     Type.Object({ idle_policy: Type.Union([IdlePolicyInput, Type.Null()]) }, closed),
     Type.Object({ on_gpu_fault: OnGpuFault }, closed),
     AnnotationUpdate,
   ],
   {
     description:
-      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which moves a VM out of its reservation; a new type of the same family, while the VM is stopped; a new time to live, counted from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of name, description, labels, deletion protection, idle policy, `on_gpu_fault` or reservation returns an operation that has already succeeded, and is accepted even while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which moves a VM out of its reservation; a new type of the same family, while the VM is stopped; a new time to live, counted from now, or 0 for no expiry; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of name, description, labels, deletion protection, idle policy, `on_gpu_fault` or reservation returns an operation that has already succeeded, and is accepted even while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )

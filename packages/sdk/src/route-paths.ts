@@ -225,6 +225,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   adminUserGet: 'GET /v0.1/admin/users/{user_id}',
   adminUserUpdate: 'PATCH /v0.1/admin/users/{user_id} body',
   adminOperationList: 'GET /v0.1/admin/operations paged',
+  adminOperationGet: 'GET /v0.1/admin/operations/{operation_id}',
   adminOperationRetry: 'POST /v0.1/admin/operations/{operation_id}/retry',
   adminOperationAbandon: 'POST /v0.1/admin/operations/{operation_id}/abandon',
   adminCapacityList: 'GET /v0.1/admin/capacity',

@@ -2,6 +2,7 @@ import { useReachability } from '../api/connection.ts'
 import { destinations } from '../lib/destinations.ts'
 import { timeZone } from '../lib/format.ts'
 import { Dialog } from '../ui/dialog.tsx'
+import { guides, guidesUrl } from './guides.ts'
 
 const keys: [string, string][] = [
   ['/', 'Search VMs, disks and pages'],
@@ -29,6 +30,16 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           </div>
         ))}
       </dl>
+      <h3 className="mt-4 mb-1 font-medium">Guides</h3>
+      <ul className="grid gap-x-4 gap-y-1 sm:grid-cols-2">
+        {Object.entries(guides).map(([file, title]) => (
+          <li key={file}>
+            <a className="link" href={`${guidesUrl}/${file}.md`} target="_blank" rel="noreferrer">
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
       <h3 className="mt-4 mb-1 font-medium">Status</h3>
       <p className="text-ink-muted">
         {isLost ? 'Slipway is not responding.' : 'Slipway is responding normally.'} Times are shown in{' '}

@@ -30,22 +30,26 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
           {failure.message} <span className="mono text-ink-muted">{failure.code}</span>
         </p>
       )}
-      <ol className="mt-2 flex flex-col">
-        {(steps.data?.items ?? []).map((step) => (
-          <li key={step.name} className="flex min-h-7 items-center gap-3 py-0.5 [&>svg]:shrink-0">
-            <StepMark state={step.state} />
-            <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>
-              {operationStepText(step.name)}
-            </span>
-            <span className="ml-auto text-sm whitespace-nowrap">
-              <Elapsed from={step.started_at} to={step.completed_at} />
-            </span>
-          </li>
-        ))}
-      </ol>
+      <StepList steps={steps.data?.items ?? []} />
     </section>
   )
 }
+
+export const StepList = ({ steps }: { steps: OperationStep[] }) => (
+  <ol className="mt-2 flex flex-col">
+    {steps.map((step) => (
+      <li key={step.name} className="flex min-h-7 items-center gap-3 py-0.5 [&>svg]:shrink-0">
+        <StepMark state={step.state} />
+        <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>
+          {operationStepText(step.name)}
+        </span>
+        <span className="ml-auto text-sm whitespace-nowrap">
+          <Elapsed from={step.started_at} to={step.completed_at} />
+        </span>
+      </li>
+    ))}
+  </ol>
+)
 
 function StepMark({ state }: { state: OperationStep['state'] }) {
   const size = 14

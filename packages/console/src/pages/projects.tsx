@@ -1,15 +1,7 @@
-import type { ListItem, Organization } from '@slipway/sdk'
-import { Link } from '@tanstack/react-router'
 import { useMe } from '../api/me.ts'
-import { read } from '../api/read.ts'
-import { useQuery } from '../api/use-query.ts'
-import { count, money, usd } from '../lib/format.ts'
-import { Loaded } from '../ui/loaded.tsx'
-import { Page, Section } from '../ui/page.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { ProjectSummaries } from '../features/project-summaries.tsx'
+import { Page } from '../ui/page.tsx'
 import { NoProject } from './no-project.tsx'
-
-type ProjectSummary = ListItem<'organizationProjectList'>
 
 /** Running VMs and costs in all projects of the user's organizations. */
 export function Projects() {
@@ -17,86 +9,9 @@ export function Projects() {
   if (projects.length === 0) return <NoProject />
   return (
     <Page title="All projects">
-      {organizations.map((organization) => (
-        <ProjectsOf key={organization.id} organization={organization} />
+      {organizations.map(({ id, name }) => (
+        <ProjectSummaries key={id} organizationId={id} title={name} label={`Projects of ${name}`} />
       ))}
     </Page>
   )
 }
-
-const sumOf = (rows: ProjectSummary[], of: (row: ProjectSummary) => number): number =>
-  rows.reduce((sum, row) => sum + of(row), 0)
-
-function ProjectsOf({ organization: { id, name } }: { organization: Organization }) {
-  const list = useQuery({
-    ...read('organizationProjectList', { params: { organization_id: id } }),
-    refetchInterval: 10_000,
-  })
-  return (
-    <Section title={name}>
-      <Loaded query={list} rows={3}>
-        {({ items }) => (
-          <Table
-            label={`Projects of ${name}`}
-            rows={items.toSorted((a, b) => b.usd_per_hour - a.usd_per_hour || a.name.localeCompare(b.name))}
-            foot={items.length > 1 ? [totalOf(items)] : []}
-            columns={columns}
-            rowKey={(row) => row.id || 'total'}
-            empty={<p className="card px-4 py-3 text-ink-muted">No projects yet.</p>}
-          />
-        )}
-      </Loaded>
-    </Section>
-  )
-}
-
-const totalOf = (items: ProjectSummary[]): ProjectSummary => ({
-  id: '',
-  name: 'All projects',
-  vms: sumOf(items, ({ vms }) => vms),
-  running_vms: sumOf(items, ({ running_vms }) => running_vms),
-  usd_per_hour: sumOf(items, ({ usd_per_hour }) => usd_per_hour),
-  month_to_date_usd: sumOf(items, ({ month_to_date_usd }) => month_to_date_usd),
-})
-
-const columns: Column<ProjectSummary>[] = [
-  {
-    key: 'name',
-    title: 'Project',
-    width: 'minmax(140px, 2fr)',
-    cell: ({ id, name }) =>
-      id === '' ? (
-        name
-      ) : (
-        <Link
-          to="/projects/$projectId"
-          params={{ projectId: id }}
-          className="font-medium hover:text-accent-text hover:underline"
-        >
-          {name}
-        </Link>
-      ),
-  },
-  {
-    key: 'running',
-    title: 'Running VMs',
-    width: 'minmax(110px, 1fr)',
-    align: 'right',
-    cell: ({ running_vms }) => count(running_vms),
-  },
-  { key: 'vms', title: 'VMs', width: 'minmax(70px, 1fr)', align: 'right', cell: ({ vms }) => count(vms) },
-  {
-    key: 'rate',
-    title: 'Current cost',
-    width: 'minmax(120px, 1fr)',
-    align: 'right',
-    cell: ({ usd_per_hour }) => `${usd(usd_per_hour)}/h`,
-  },
-  {
-    key: 'month',
-    title: 'Month to date',
-    width: 'minmax(120px, 1fr)',
-    align: 'right',
-    cell: ({ month_to_date_usd }) => money(month_to_date_usd),
-  },
-]

@@ -2,7 +2,9 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { codeFromLink, EntryForm, isTooShort, NewPassword } from '../features/entry-form.tsx'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { codeFromLink, EntryForm, EntryFrame, isTooShort, NewPassword } from '../features/entry-form.tsx'
 import { TextField } from '../ui/field.tsx'
 
 /** Sets a new password with the code from a reset link. */
@@ -34,11 +36,13 @@ export function Reset() {
 
 export function Forgot() {
   const [email, setEmail] = useState('')
+  const signIn = useQuery(read('authOidcList', {}))
   const forgot = useAction({
     run: () => client.authForgot({ email: email.trim() }),
     done: () => '',
     showsErrors: true,
   })
+  if (signIn.data?.sends_mail === false) return <AskForLink />
   return (
     <EntryForm
       title="Forgot your password?"
@@ -52,9 +56,7 @@ export function Forgot() {
         <>
           You can also ask your operator for a reset link.
           <br />
-          <Link to="/sign-in" className="link">
-            Back to sign-in
-          </Link>
+          <BackToSignIn />
         </>
       }
     >
@@ -69,3 +71,22 @@ export function Forgot() {
     </EntryForm>
   )
 }
+
+/** Shown if the service sends no e-mail. */
+const AskForLink = () => (
+  <EntryFrame footer={<BackToSignIn />}>
+    <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
+      <h1 className="text-lg font-semibold">Forgot your password?</h1>
+      <p>
+        This service does not send e-mail. Ask the operator of the service for a reset link. The link is valid
+        for one hour.
+      </p>
+    </section>
+  </EntryFrame>
+)
+
+const BackToSignIn = () => (
+  <Link to="/sign-in" className="link">
+    Back to sign-in
+  </Link>
+)

@@ -284,7 +284,11 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       )
     }
     expect(findings).toEqual([])
+    await visitor.page.goto(`${service.url}/forgot`)
+    await visitor.page.getByText('This service does not send e-mail. Ask the operator').waitFor()
     expectNoComplaints(visitor)
+    await visitor.page.getByRole('link', { name: 'Back to sign-in' }).click()
+    await visitor.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await visitor.page.context().close()
   })
 

@@ -97,6 +97,12 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
     await dialog().getByText(`slipway admin vm delete ${vm.id}`, { exact: true }).waitFor()
     await page.keyboard.press('Escape')
 
+    await visit(page, `/fleet/organizations/${service.organization_id}`)
+    await main()
+      .getByRole('table', { name: 'Projects' })
+      .getByRole('row', { name: /^\S+ 1 1 [\d.]+ USD/ })
+      .waitFor()
+
     await visit(page, '/fleet/users?q=owner@requests')
     await main().getByRole('link', { name: service.email, exact: true }).click()
     await main().getByRole('heading', { level: 1, name: service.email }).waitFor()

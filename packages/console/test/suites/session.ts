@@ -134,6 +134,9 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await list.getByRole('row', { name: /^All projects 1 1 0\.90 USD\/h/ }).waitFor()
     expect(await inBothThemes(tab, 'projects')).toEqual([])
     expect(await onNarrowScreen(tab, 'projects')).toEqual([])
+    await visit(tab, `/projects/${busyId}/settings/organization`)
+    const own = tab.getByRole('table', { name: 'Projects', exact: true })
+    await own.getByRole('row', { name: /^project-1 1 1 0\.90 USD\/h/ }).waitFor()
     // The bell is the same on all pages.
     await scene.service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
     await tab.reload()

@@ -107,6 +107,13 @@ export const Host = record('Host', {
     description: 'How many VMs were on the host when the current drain began; 0 if unknown.',
   }),
   note: Type.String({ description: 'A note for operators. Tenants do not see it.' }),
+  note_at: Type.String({
+    ...Timestamp,
+    description: 'When the note was last changed. Empty if there is no note.',
+  }),
+  note_by: Type.String({
+    description: 'Who last changed the note, as in `actor` of events. Empty if there is no note.',
+  }),
   maintenance_at: Type.String({
     ...Timestamp,
     description: 'When the announced maintenance begins. Empty if none is announced.',

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { Event, EventListQuery } from '../events.ts'
-import { Operation } from '../operations.ts'
+import { Operation, OperationStep } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
-import { pagedList, pageQuery, record, Uuid, UuidOrEmpty } from '../schema.ts'
+import { pagedList, pageQuery, record, Timestamp, Uuid, UuidOrEmpty } from '../schema.ts'
 import { operationStates } from '../states.ts'
 
 /** Operator routes for operations and events of all tenants. */
@@ -15,8 +15,20 @@ export const AdminOperation = record('AdminOperation', {
   }),
   is_stuck: Type.Boolean(),
   step: Type.String({ description: 'The step that is in progress.' }),
-  attempts: Type.Integer(),
+  attempts: Type.Integer({
+    description: 'How often the current step has failed. A retry by an operator starts again at 0.',
+  }),
   error: Type.String({ description: 'The error of the last attempt.' }),
+})
+
+export const AdminOperationDetails = record('AdminOperationDetails', {
+  ...AdminOperation.properties,
+  next_attempt_at: Type.String({
+    ...Timestamp,
+    description:
+      'When a worker continues the operation. Empty while a worker runs it, and after the operation has ended.',
+  }),
+  steps: Type.Array(OperationStep),
 })
 
 export const AdminEvent = record('AdminEvent', {
@@ -54,6 +66,15 @@ export const adminOperationRoutes = defineRoutes({
       resource_id: Type.Optional(Type.String({ ...Uuid, description: 'Only operations of this resource.' })),
     }),
     response: pagedList('AdminOperationList', AdminOperation),
+  },
+  adminOperationGet: {
+    method: 'GET',
+    path: '/v0.1/admin/operations/{operation_id}',
+    tag: 'Operators',
+    summary: 'Read an operation of a tenant and its steps',
+    description: '`metadata.request` is shown without `startup_script` and `shutdown_script`.',
+    access: 'operator',
+    response: AdminOperationDetails,
   },
   adminOperationRetry: {
     method: 'POST',

@@ -36,6 +36,9 @@ export const AdminOrganization = record('AdminOrganization', {
 export const AdminProject = record('AdminProject', {
   ...Project.properties,
   organization_name: Type.String(),
+  vms: Type.Integer({ description: 'The number of VMs, running or stopped.' }),
+  running_vms: Type.Integer({ description: 'The number of running VMs.' }),
+  month_to_date_usd: Usd,
 })
 
 export const AdminUser = record('AdminUser', {

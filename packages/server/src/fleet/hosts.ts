@@ -63,7 +63,7 @@ export async function changeHost(
     await setHostSchedulable(tx, id, schedulable)
     await (schedulable ? offerGpus : dropHolds)(tx, [id])
   }
-  if (note !== undefined) await setHostNote(tx, { id, note })
+  if (note !== undefined) await setHostNote(tx, { id, note, actor: by.actor })
   if (schedulable === undefined && note === undefined) return readHost(tx, id)
   const data = { ...(schedulable !== undefined && { schedulable }), ...(note !== undefined && { note }) }
   await emitHost(tx, by, 'host.updated', id, data)

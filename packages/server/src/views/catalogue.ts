@@ -98,6 +98,8 @@ export const hostView = (row: HostRow): Host => ({
   draining_since: time(row.draining_since),
   vms_at_drain: row.vms_at_drain,
   note: row.note,
+  note_at: time(row.note_at),
+  note_by: row.note_by,
   maintenance_at: time(row.maintenance_at),
   maintenance_note: row.maintenance_note,
   capabilities: row.capabilities,

@@ -16,7 +16,7 @@ import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import type { IdentityRow } from '../store/identity/identities.ts'
 import type { MemberRow } from '../store/identity/members.ts'
 import type { AccountRow, OrganizationRow } from '../store/identity/organizations.ts'
-import type { ProjectRow } from '../store/identity/projects.ts'
+import type { AdminProjectRow, ProjectRow } from '../store/identity/projects.ts'
 import type { SessionRow } from '../store/identity/sessions.ts'
 import type { PersonRow, UserAccountRow } from '../store/identity/users.ts'
 
@@ -114,7 +114,10 @@ export const projectView = (row: ProjectRow): Project => ({
   labels: row.labels,
 })
 
-export const adminProjectView = (row: ProjectRow & { organization_name: string }) => ({
+export const adminProjectView = (row: AdminProjectRow) => ({
   ...projectView(row),
   organization_name: row.organization_name,
+  vms: row.vms,
+  running_vms: row.running_vms,
+  month_to_date_usd: Number(row.month_to_date_usd),
 })

@@ -207,6 +207,7 @@ test('no operator route shows the scripts of a VM', async () => {
       project_id,
       host_id: host.id,
       gpu_id: host.gpus[0]!.id,
+      operation_id: operations.items[0]!.operation_id,
       reservation_id,
     }
     const query = { adminQuotaList: { project_id }, adminSearch: { q: 'findable' } }[id as string] ?? {}

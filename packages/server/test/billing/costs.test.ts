@@ -67,6 +67,12 @@ test('costs follow running resources live, for the project and its organization'
     usd_per_hour: expected.usd_per_hour,
     month_to_date_usd: expected.month_to_date_usd,
   })
+  const all = await service.ok('adminProjectList', { token: service.credentials.operator_key })
+  expect(all.items.find(({ id }) => id === project_id)).toMatchObject({
+    vms: 1,
+    running_vms: 1,
+    month_to_date_usd: expected.month_to_date_usd,
+  })
 
   // Closing days changes the source of the numbers, not their values.
   await advanceTo('2026-11-12T00:05:00Z')

@@ -57,6 +57,18 @@ test('a VM that is started after it expired has no TTL', async () => {
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
 })
 
+test('the TTL of a VM can be removed, and the VM then does not expire', async () => {
+  const vm = await create({ ttl_seconds: 300 })
+  const params = { vm_id: vm.id }
+  const { status, body } = await service.call('vmUpdate', { params, body: { ttl_seconds: 299 } })
+  expect([status, body]).toMatchObject([400, { message: expect.stringContaining('0 for no expiry') }])
+  expect(await act(vm.id, { ttl_seconds: 0 })).toMatchObject({ expires_at: '' })
+  await pass(86_400)
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
+  await act(vm.id, { action: 'STOP' })
+  expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
+})
+
 test('a VM keeps its expiry time when it is stopped and started before that time', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   await act(vm.id, { action: 'STOP' })

@@ -287,7 +287,14 @@ test('a draining host raises an alert and an event for each VM that uses it, wor
     params,
     body: { schedulable: true, note: 'Fan is loud' },
   })
-  expect(reopened).toMatchObject({ state: 'up', note: 'Fan is loud' })
+  expect(reopened).toMatchObject({
+    state: 'up',
+    note: 'Fan is loud',
+    note_at: expect.stringMatching(/Z$/),
+    note_by: expect.stringMatching(/^operator_key:/),
+  })
+  const cleared = await service.ok('adminHostUpdate', { token, params, body: { note: '' } })
+  expect(cleared).toMatchObject({ note: '', note_at: '', note_by: '' })
   expect((await ofProject()).filter(({ resource_id }) => resource_id === id)).toEqual([])
 })
 

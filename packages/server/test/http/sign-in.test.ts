@@ -90,6 +90,7 @@ test('users can end all other sessions at once', async () => {
 })
 
 test('without mail, a reset request does not claim that a mail was sent', async () => {
+  expect(await service.ok('authOidcList', { token: null })).toMatchObject({ sends_mail: false })
   const user = await addUser(service.database)
   for (const email of [user.email, 'nobody@example.com']) {
     const { status, body } = await service.call('authForgot', { token: null, body: { email } })

@@ -142,3 +142,26 @@ test('a guest that dies during boot is noticed when its engine reports it, not a
   await slow.simulator().crashVm(id)
   expect(await slow.ended(operation.operation_id)).toMatchObject({ result: { code: 'boot_failed' } })
 })
+
+test('an operator sees that a retried operation goes on failing', async () => {
+  const id = await resources.newVm()
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
+  const operation_id = await makeStuck(await resources.removeVm(id))
+  const token = service.credentials.operator_key
+  const read = () => service.ok('adminOperationGet', { token, params: { operation_id } })
+  const stuck = await read()
+  expect(stuck).toMatchObject({ is_stuck: true, state: 'IN_PROGRESS', step: 'remove' })
+  expect(Date.parse(stuck.next_attempt_at)).toBeGreaterThan(Date.parse(stuck.started_at))
+  expect(stuck.steps[0]).toMatchObject({ state: 'done', started_at: expect.stringMatching(/Z$/) })
+  expect(stuck.steps.at(-1)).toMatchObject({ state: 'pending', started_at: '' })
+
+  const retried = await service.ok('adminOperationRetry', { token, params: { operation_id } })
+  expect(retried).toMatchObject({ is_stuck: false, attempts: 0 })
+  await eventually(async () => (await read()).attempts > 0)
+  expect(await read()).toMatchObject({ error: expect.stringContaining('removeVm'), result: null })
+
+  await simulator.clearFaults()
+  await service.advanceUntilEnded(operation_id)
+  expect(await read()).toMatchObject({ state: 'SUCCEEDED', is_stuck: false, next_attempt_at: '' })
+})

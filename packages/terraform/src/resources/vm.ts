@@ -45,7 +45,8 @@ output "usd_per_hour" {
       'A later change assigns the new address in place. If another VM has the new address at that time, that VM gets a dynamic address. If the argument is removed, this VM gets a dynamic address. Open connections to the replaced address are closed. An address that was not assigned with this argument is not changed.',
     public_ip: '`dynamic`, the default, gives the VM a public address; `none` does not.',
     on_expiry: 'What happens when the TTL ends. The default is `stop`.',
-    ttl_seconds: 'The TTL of a VM can be changed, but not removed.',
+    ttl_seconds:
+      'Removing the argument does not remove the TTL: set 0 on an existing VM. A new VM does not accept 0.',
   },
   omitted: { cost_usd: 'The cost grows every second, so every plan would show a difference.' },
   // The host keys and the public address are not fixed, because a start can change the address.

@@ -1,7 +1,9 @@
-import { type Operation, operationStates } from '@slipway/sdk'
+import { type Operation, type OperationStep, operationStates } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
 import { type ArgumentSpec, type OptionSpec, oneOf } from '../../core/command.ts'
 import type { Resource } from '../../core/resource.ts'
-import { ageOf } from '../../output/text.ts'
+import { print, printList } from '../../output/print.ts'
+import { ageOf, words } from '../../output/text.ts'
 
 export const operations: Resource<Operation> = {
   noun: 'operation',
@@ -19,6 +21,22 @@ export const operations: Resource<Operation> = {
   route: 'operationList',
   list: async (cli) => cli.client.collect('operationList', { project_id: await cli.project() }),
   named: (operation) => ({ id: operation.operation_id, name: operation.operation_id }),
+}
+
+/** Prints the steps of an operation below its fields. */
+export async function printSteps(cli: Cli, steps: OperationStep[]): Promise<void> {
+  print(cli, '')
+  await printList(
+    cli,
+    steps,
+    [
+      { name: 'step', value: (step) => words(step.name) },
+      { name: 'state', value: (step) => step.state, isState: true },
+      { name: 'started', value: (step) => step.started_at },
+      { name: 'completed', value: (step) => step.completed_at },
+    ],
+    'operationSteps',
+  )
 }
 
 export const operationArgument: ArgumentSpec = {

@@ -1,7 +1,6 @@
 import { command } from '../../core/command.ts'
-import { print, printList, printOne } from '../../output/print.ts'
-import { words } from '../../output/text.ts'
-import { operationArgument, operations } from './resource.ts'
+import { printOne } from '../../output/print.ts'
+import { operationArgument, operations, printSteps } from './resource.ts'
 
 export const operationShow = command<{ operation: string }>({
   name: 'show',
@@ -13,18 +12,6 @@ export const operationShow = command<{ operation: string }>({
     const found = await cli.client.operationGet(target)
     await printOne(cli, found)
     if (cli.format.kind !== 'table' || cli.format.columns) return
-    const { items } = await cli.client.operationSteps(target)
-    print(cli, '')
-    await printList(
-      cli,
-      items,
-      [
-        { name: 'step', value: (step) => words(step.name) },
-        { name: 'state', value: (step) => step.state, isState: true },
-        { name: 'started', value: (step) => step.started_at },
-        { name: 'completed', value: (step) => step.completed_at },
-      ],
-      'operationSteps',
-    )
+    await printSteps(cli, (await cli.client.operationSteps(target)).items)
   },
 })

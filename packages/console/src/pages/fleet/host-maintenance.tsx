@@ -2,6 +2,8 @@ import type { Host } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { useFleetNames } from '../../features/fleet/audit-events.tsx'
+import { type Commands, operatorCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -44,13 +46,37 @@ export function HostMaintenance({ host }: { host: Host }) {
             {host.maintenance_at ? 'Change' : 'Announce maintenance'}
           </Button>
         </Row>
-        <Row text={host.note || <span className="text-ink-muted">No note. Only operators see notes.</span>}>
+        <Row
+          text={
+            host.note ? (
+              <Note host={host} />
+            ) : (
+              <span className="text-ink-muted">No note. Only operators see notes.</span>
+            )
+          }
+        >
           <Button onClick={() => setOpen('note')}>Edit note</Button>
         </Row>
       </div>
       {open === 'maintenance' && <MaintenanceDialog host={host} onClose={() => setOpen('')} />}
       {open === 'note' && <NoteDialog host={host} onClose={() => setOpen('')} />}
     </Section>
+  )
+}
+
+/** The note, with its author and time. */
+function Note({ host: { note, note_at, note_by } }: { host: Host }) {
+  const { actors } = useFleetNames()
+  return (
+    <>
+      {note}
+      {note_at && (
+        <span className="block text-sm text-ink-muted">
+          <Timestamp iso={note_at} /> by{' '}
+          {actors.get(note_by) ?? note_by.replace(/^operator_key:.*/, 'an operator key')}
+        </span>
+      )}
+    </>
   )
 }
 
@@ -80,6 +106,7 @@ function HostDialog({
   action: string
   submit: ReturnType<typeof submitProps>
   reason?: string | undefined
+  commands: Commands
   children: ReactNode
 }) {
   return <FormDialog isOpen title={`${title} for ${host.name}`} onClose={onClose} {...submit} {...rest} />
@@ -94,8 +121,9 @@ function localInput(iso: string): string {
 function MaintenanceDialog({ host, onClose }: DialogProps) {
   const [at, setAt] = useState(host.maintenance_at ? localInput(host.maintenance_at) : '')
   const [note, setNote] = useState(host.maintenance_note)
+  const request = { at: at === '' ? '' : new Date(at).toISOString(), note }
   const announce = useAction({
-    run: () => client.adminHostMaintenanceSet({ host_id: host.id }, { at: new Date(at).toISOString(), note }),
+    run: () => client.adminHostMaintenanceSet({ host_id: host.id }, request),
     done: () => `Announced maintenance for ${host.name}`,
     invalidates: ['adminHostGet'],
     showsErrors: true,
@@ -107,6 +135,11 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
       {...{ host, onClose }}
       submit={submitProps(announce, undefined, onClose)}
       action="Announce maintenance"
+      commands={operatorCommands({
+        cli: `slipway admin host maintenance ${host.id} --at ${request.at || 'TIME'}${note && ` --note ${shellQuote(note)}`}`,
+        path: `/hosts/${host.id}/maintenance`,
+        body: request,
+      })}
       reason={at === '' ? 'Choose a time' : isPast ? 'Choose a time in the future' : undefined}
     >
       <TextField
@@ -141,6 +174,12 @@ function NoteDialog({ host, onClose }: DialogProps) {
       {...{ host, onClose }}
       submit={submitProps(save, undefined, onClose)}
       action="Save note"
+      commands={operatorCommands({
+        cli: `slipway admin host note ${host.id} ${shellQuote(note)}`,
+        method: 'PATCH',
+        path: `/hosts/${host.id}`,
+        body: { note },
+      })}
     >
       <TextField
         label="Note"

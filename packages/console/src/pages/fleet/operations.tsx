@@ -1,28 +1,29 @@
-import type { RouteId, RouteResponse } from '@slipway/sdk'
-import { keepPreviousData } from '@tanstack/react-query'
+import type { RouteId } from '@slipway/sdk'
+import { keepPreviousData, useQueries } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { invalidate, useAction } from '../../api/actions.ts'
-import { client } from '../../api/client.ts'
+import { invalidate } from '../../api/actions.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import { fleetPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
+import { type AdminOperation as Row, StuckActions } from '../../features/fleet/stuck-actions.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { operationText } from '../../features/steps.tsx'
 import { shortId, stepText } from '../../lib/format.ts'
-import { operatorCommands } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
-import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
-type Row = RouteResponse<'adminOperationList'>['items'][number]
+const isListed = (rows: Row[], id: string) => rows.some(({ operation_id }) => operation_id === id)
+
+/** Each read is recorded in the audit log of every tenant shown, so poll only while an operation runs. */
+const pollWhileRunning = ({ state }: { state: { data?: Row | undefined } }) =>
+  state.data?.state === 'IN_PROGRESS' && !state.data.is_stuck ? settingsPollMs : false
 
 const alertLists: RouteId[] = ['adminAlertList', 'organizationAlertList']
 
@@ -43,19 +44,14 @@ export function FleetOperations() {
     .join()
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(['adminOperationList']), [alertIds])
-  const [abandoning, setAbandoning] = useState<Row | null>(null)
-  const retry = useAction({
-    run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
-    done: (row) => `Retrying: ${operationText(row)}`,
-    failed: (row) => `Could not retry: ${operationText(row)}`,
-    invalidates: ['adminOperationList'],
-  })
-  const abandon = useAction({
-    run: (row: Row) => client.adminOperationAbandon({ operation_id: row.operation_id }),
-    done: (row) => `Abandoned: ${operationText(row)}`,
-    invalidates: ['adminOperationList'],
-    showsErrors: true,
-  })
+  // A retried operation is no longer stuck, but stays in the list, which shows whether it goes on failing.
+  const [retriedIds, setRetriedIds] = useState<string[]>([])
+  const retried = useQueries({
+    queries: retriedIds.map((operation_id) => ({
+      ...read('adminOperationGet', { params: { operation_id } }),
+      refetchInterval: pollWhileRunning,
+    })),
+  }).flatMap(({ data }) => data ?? [])
   const projects = useQuery(readAll('adminProjectList', {}))
   const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectText(project)]))
   const stuckIds = (operations.data?.items ?? [])
@@ -64,37 +60,30 @@ export function FleetOperations() {
   // Every stuck operation is also an alert.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(alertLists), [stuckIds])
+  const listed = operations.data?.items ?? []
+  const rows = isOnlyStuck
+    ? [...retried.filter(({ operation_id }) => !isListed(listed, operation_id)), ...listed]
+    : listed
   const actions = actionColumn<Row>(
     '160px',
     (row) =>
       row.is_stuck && (
-        <>
-          <Button
-            size="small"
-            isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
-            onClick={() => retry.mutate(row)}
-          >
-            Retry
-          </Button>
-          <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
-            Abandon
-          </Button>
-        </>
+        <StuckActions
+          operation={row}
+          onRetried={() =>
+            setRetriedIds((ids) => [...ids.filter((id) => id !== row.operation_id), row.operation_id])
+          }
+          isSmall
+        />
       ),
   )
-  const hasDetails = (operations.data?.items ?? []).some(
-    ({ step, error, attempts }) => step || error || attempts > 0,
-  )
+  const hasDetails = rows.some(({ step, error, attempts }) => step || error || attempts > 0)
   const columns: Column<Row>[] = [
     {
       key: 'what',
       title: 'Operation',
       width: 'minmax(124px, 1.2fr)',
-      cell: (row) => (
-        <span className="font-medium" title={row.operation_id}>
-          {operationText(row)}
-        </span>
-      ),
+      cell: (row) => <OperationLink operation={row} />,
     },
     {
       key: 'on',
@@ -143,39 +132,16 @@ export function FleetOperations() {
         />
       </div>
       <Loaded query={operations}>
-        {(data) =>
-          data.items.length === 0 ? (
+        {() =>
+          rows.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
               {isOnlyStuck ? 'No stuck operations.' : 'No operations yet.'}
             </p>
           ) : (
-            <Table
-              label="Operations"
-              rows={data.items}
-              columns={columns}
-              rowKey={(row) => row.operation_id}
-            />
+            <Table label="Operations" rows={rows} columns={columns} rowKey={(row) => row.operation_id} />
           )
         }
       </Loaded>
-      {abandoning && (
-        <Confirm
-          isOpen
-          onClose={() => setAbandoning(null)}
-          title={`Abandon: ${operationText(abandoning)}`}
-          action="Abandon operation"
-          commands={operatorCommands({
-            cli: `slipway admin operation abandon ${abandoning.operation_id}`,
-            path: `/operations/${abandoning.operation_id}/abandon`,
-          })}
-          {...submitProps(abandon, abandoning, () => setAbandoning(null))}
-        >
-          <p>
-            The operation will be marked as failed. Resources that it could not remove may need manual
-            cleanup.
-          </p>
-        </Confirm>
-      )}
     </FleetPage>
   )
 }

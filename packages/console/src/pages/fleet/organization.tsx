@@ -79,6 +79,28 @@ export function OrganizationPage() {
                   cell: ({ name }) => <span className="font-medium">{name}</span>,
                 },
                 {
+                  key: 'running',
+                  title: 'Running VMs',
+                  width: '116px',
+                  align: 'right',
+                  cell: ({ running_vms }) => count(running_vms),
+                },
+                {
+                  key: 'vms',
+                  title: 'VMs',
+                  width: '70px',
+                  align: 'right',
+                  isFoldable: true,
+                  cell: ({ vms }) => count(vms),
+                },
+                {
+                  key: 'month',
+                  title: 'Month to date',
+                  width: '124px',
+                  align: 'right',
+                  cell: ({ month_to_date_usd }) => money(month_to_date_usd),
+                },
+                {
                   key: 'quotas',
                   title: 'Limits',
                   width: '100px',

@@ -7,9 +7,9 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { AuditEvents } from '../../features/fleet/audit-events.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
+import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
-import { operationText } from '../../features/steps.tsx'
 import { stepText } from '../../lib/format.ts'
 import { stateWord } from '../../lib/states.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -126,7 +126,7 @@ function History({ vmId }: { vmId: string }) {
                   key: 'what',
                   title: 'Operation',
                   width: 'minmax(120px, 1fr)',
-                  cell: (row) => <span className="font-medium">{operationText(row)}</span>,
+                  cell: (row) => <OperationLink operation={row} />,
                 },
                 {
                   key: 'state',

@@ -5,6 +5,7 @@ import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { useActorNames } from '../../api/resource-names.ts'
 import { EventRows, OlderEvents } from '../../features/event-table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { ProjectSummaries } from '../../features/project-summaries.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
@@ -20,6 +21,7 @@ export function OrganizationSettings() {
     <Page title="Settings" tabTitle="Organization">
       <SettingsTabs />
       <p className="text-ink-muted">Settings for all projects in {name}</p>
+      <ProjectSummaries organizationId={organization_id} title="Projects" label="Projects" />
       <OrganizationQuotas organizationId={organization_id} />
       <AlertRecipients organizationId={organization_id} />
       <RequireTwoFactor organizationId={organization_id} />

@@ -1,6 +1,7 @@
 import type { VmCreate } from '@slipway/sdk'
 import { labelText } from '../../lib/labels.ts'
 import { scriptFiles, shellQuote } from '../../lib/shell.ts'
+import { ttlArgument } from '../../lib/ttl.ts'
 import type { GroupCreate } from './draft.ts'
 
 interface Names {
@@ -62,5 +63,7 @@ const optionsOf = (request: Omit<VmCreate, 'name'>, { keyNames, template }: Name
   ...Object.entries(request.labels ?? {}).map(([key, value]) => `--label ${labelText(key, value)}`),
   ...(request.subnet_id ? [`--subnet ${request.subnet_id}`] : []),
   ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
-  ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
+  ...(request.ttl_seconds
+    ? [`--ttl ${ttlArgument(request.ttl_seconds)} --on-expiry ${request.on_expiry}`]
+    : []),
 ]

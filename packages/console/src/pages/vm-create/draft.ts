@@ -11,6 +11,7 @@ import {
 import { keyProblem, trimKey } from '../../features/ssh-key-field.tsx'
 import { labelsText, parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
+import { ttlProblem, ttlSeconds } from '../../lib/ttl.ts'
 import type { Problem } from './problem.tsx'
 import { rememberedKey } from './remembered-key.ts'
 
@@ -94,7 +95,8 @@ export function requestOf(
     ...(disks.length > 0 && { disks: disks.map(({ disk, mode }) => ({ disk_id: disk.id, mode })) }),
     ...(subnetId && { subnet_id: subnetId }),
     ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
-    ...(draft.ttlHours && { ttl_seconds: Number(draft.ttlHours) * 3600, on_expiry: draft.onExpiry }),
+    ...(draft.ttlHours &&
+      !ttlProblem(draft.ttlHours) && { ttl_seconds: ttlSeconds(draft.ttlHours), on_expiry: draft.onExpiry }),
     ...(Object.keys(labels).length > 0 && { labels }),
     ...(draft.isProtected && { deletion_protection: true }),
   }
@@ -127,6 +129,8 @@ export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   if (count) return { text: count, part: 'count' }
   if (countOf(draft) > 1 && draft.name.length > maxGroupNameLength)
     return { text: `A group name can have at most ${maxGroupNameLength} characters`, part: 'name' }
+  const ttl = ttlProblem(draft.ttlHours)
+  if (ttl) return { text: ttl, part: 'ttl' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { text: labels, part: 'labels' }
   // The field itself shows the details.

@@ -1,4 +1,5 @@
-import { expiryChoices, ttlChoicesWith } from '../../lib/ttl.ts'
+import { TtlHours } from '../../features/ttl-hours.tsx'
+import { expiryChoices } from '../../lib/ttl.ts'
 import { SelectField } from '../../ui/field.tsx'
 import type { Draft } from './draft.ts'
 import { partId } from './problem.tsx'
@@ -11,11 +12,10 @@ interface TtlFieldsProps {
 export function TtlFields({ draft, onChange }: TtlFieldsProps) {
   return (
     <div id={partId('ttl')} className="grid gap-4 sm:grid-cols-2">
-      <SelectField
+      <TtlHours
         label="Expires after"
         value={draft.ttlHours}
         onChange={(ttlHours) => onChange({ ttlHours })}
-        choices={[{ value: '', label: 'Never' }, ...ttlChoicesWith(draft.ttlHours)]}
         hint="The time starts when the VM first runs."
       />
       {draft.ttlHours !== '' && (

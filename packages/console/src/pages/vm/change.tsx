@@ -1,18 +1,20 @@
-import { type ExpiryAction, maxTtlSeconds, minTtlSeconds } from '@slipway/contract/states'
+import type { ExpiryAction } from '@slipway/contract/states'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
-import { count, localDate, timeZone, usd } from '../../lib/format.ts'
+import { TtlHours } from '../../features/ttl-hours.tsx'
+import { usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
-import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
+import { expiryChoices, ttlArgument, ttlProblem, ttlSeconds } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
+import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
+import { Timestamp } from '../../ui/time.tsx'
 
 /** Changes the expiry or the type of a VM. */
 export function ChangeVm({ vm }: { vm: Vm }) {
@@ -27,7 +29,7 @@ export function ChangeVm({ vm }: { vm: Vm }) {
     <Section title="Settings">
       <div className="card divide-y divide-line">
         <SettingRow
-          text="Stop or delete the VM automatically at a set time."
+          text="Stop or delete the VM automatically at a set time, or remove its expiry."
           action="Set expiry"
           reason={whyNot}
           onClick={() => setOpen('ttl')}
@@ -121,21 +123,17 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
 function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [hours, setHours] = useState('4')
   const [onExpiry, setOnExpiry] = useState<ExpiryAction>(vm.on_expiry)
-  const [isCustom, setCustom] = useState(false)
-  const seconds = Math.round(Number(hours) * 3600) || 0
-  const problem =
-    seconds >= minTtlSeconds && seconds <= maxTtlSeconds
-      ? undefined
-      : `Enter ${(minTtlSeconds / 3600).toFixed(2)} (${minTtlSeconds / 60} minutes) to ${count(maxTtlSeconds / 3600)} hours.`
-  const request = { ttl_seconds: seconds, on_expiry: onExpiry }
+  const isNever = hours === ''
+  const request = { ttl_seconds: ttlSeconds(hours), ...(!isNever && { on_expiry: onExpiry }) }
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, request),
-    done: () => `${vm.name} expires in ${hours} h`,
+    done: () => (isNever ? `${vm.name} no longer expires` : `${vm.name} expires in ${hours} h`),
     failed: () => `Could not set the expiry of ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
+  const options = isNever ? '--never' : `--ttl ${ttlArgument(request.ttl_seconds)} --on-expiry ${onExpiry}`
   return (
     <FormDialog
       isOpen
@@ -143,41 +141,40 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Set expiry of ${vm.name}`}
       action="Set expiry"
       {...submitProps(change, undefined, onClose)}
-      reason={problem}
+      reason={ttlProblem(hours)}
       commands={projectCommands(vm.project_id, {
-        cli: `slipway vm extend ${shellQuote(vm.name)} --ttl ${Math.round(seconds / 60)}m --on-expiry ${onExpiry}`,
+        cli: `slipway vm extend ${shellQuote(vm.name)} ${options}`,
         method: 'PATCH',
         path: `/vms/${vm.id}`,
         body: request,
       })}
     >
-      <div className="grid grid-cols-2 gap-4">
-        <SelectField
-          label="Expires in"
-          value={ttlChoices.some(({ value }) => value === hours) && !isCustom ? hours : ''}
-          onChange={(value) => {
-            setCustom(value === '')
-            if (value) setHours(value)
-          }}
-          choices={[...ttlChoices, { value: '', label: 'Custom' }]}
-        />
-        {isCustom && (
-          <TextField
-            label="Hours"
-            inputMode="decimal"
-            value={hours}
-            onChange={setHours}
-            problem={problem}
-            hint={`Until ${localDate(new Date(Date.now() + seconds * 1000).toISOString())} ${timeZone}`}
-          />
+      <p className="text-ink-muted">
+        {vm.expires_at ? (
+          <>
+            Current expiry: <Timestamp iso={vm.expires_at} /> ({vm.on_expiry} the VM)
+          </>
+        ) : (
+          'The VM does not expire.'
         )}
+      </p>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <TtlHours
+          label="Expires in"
+          value={hours}
+          onChange={setHours}
+          canBeNever={vm.expires_at !== ''}
+          startsNow
+        />
       </div>
-      <SelectField
-        label="On expiry"
-        value={onExpiry}
-        onChange={(value) => setOnExpiry(value as ExpiryAction)}
-        choices={expiryChoices}
-      />
+      {!isNever && (
+        <SelectField
+          label="On expiry"
+          value={onExpiry}
+          onChange={(value) => setOnExpiry(value as ExpiryAction)}
+          choices={expiryChoices}
+        />
+      )}
     </FormDialog>
   )
 }

@@ -218,6 +218,12 @@ export function fleetTests(operator: Operator): void {
     await main().getByRole('button', { name: 'Announce maintenance' }).click()
     await dialog().getByLabel('Start (your local time)').fill('2099-12-01T06:00')
     await dialog().getByLabel('Note for tenants').fill('New power supplies')
+    await dialog().getByText('Show as CLI or curl').click()
+    await dialog()
+      .getByText(
+        new RegExp(`^slipway admin host maintenance ${host.id} --at 2099-1.* --note 'New power supplies'`),
+      )
+      .waitFor()
     await dialog().getByRole('button', { name: 'Announce maintenance' }).click()
     await main()
       .getByText(/^Maintenance at .*: New power supplies$/)
@@ -226,6 +232,9 @@ export function fleetTests(operator: Operator): void {
     await dialog().getByLabel('Note').fill('The fan is loud')
     await dialog().getByRole('button', { name: 'Save note' }).click()
     await main().getByText('The fan is loud').waitFor()
+    await main()
+      .getByText(/ by \S+@\S+$/)
+      .waitFor()
     expect(await inBothThemes(page, 'host-maintenance')).toEqual([])
     const tenant = await openTab(await operator.browser.newContext())
     await signIn(tenant.page, service)

@@ -8,6 +8,7 @@ import {
   openInvitation,
   openTab,
   result,
+  visit,
 } from '../../support/browser.ts'
 import { startEmptyService } from '../../support/service.ts'
 import type { Operator } from './operator.ts'
@@ -37,10 +38,26 @@ export function serviceTests(operator: Operator): void {
 
     await makeStuck('left-over-2')
     await main().getByRole('button', { name: 'Retry' }).waitFor()
+    await main().getByRole('link', { name: 'Delete VM' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Delete VM left-over-2' }).waitFor()
+    await main().getByRole('status').getByText('removeVm failed').waitFor()
+    await main()
+      .getByText(/^in \d/)
+      .first()
+      .waitFor()
+    expect(await inBothThemes(page, 'fleet-operation')).toEqual([])
+    // The engine still fails, so the page shows the new attempt, and then that the operation is stuck again.
+    await service.sql(`UPDATE operations SET last_error = 'earlier error' WHERE is_stuck`)
+    await main().getByRole('button', { name: 'Retry' }).click()
+    await result(page, 'Retrying: Delete VM').waitFor()
+    await main().getByRole('status').getByText('removeVm failed').waitFor()
+    await main().getByRole('button', { name: 'Retry' }).waitFor()
+    await visit(page, '/fleet/operations')
     await service.sql('DELETE FROM simulated_faults')
     await main().getByRole('button', { name: 'Retry' }).click()
     await result(page, 'Retrying: Delete VM').waitFor()
-    await main().getByText('No stuck operations.').waitFor()
+    // A retried operation stays in the list.
+    await row(/Delete VM left-over-2.*succeeded/).waitFor()
     await main().getByLabel('Show').selectOption('All tenants’ operations')
     await row(/Delete VM left-over-2.*succeeded/)
       .first()

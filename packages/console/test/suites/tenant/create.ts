@@ -37,6 +37,19 @@ export function vmCreationTests(tenant: Tenant): void {
     await main().getByText('This simulated VM has no SSH.').waitFor()
   })
 
+  test('a new VM can get a custom time to live', async () => {
+    const { page } = tenant
+    await open('/vms/new')
+    await page.getByLabel('Expires after').selectOption('Custom')
+    await page.getByLabel('Hours').fill('')
+    await page.getByText('Enter 0.08 (5 minutes) to 720 hours.').first().waitFor()
+    await page.getByLabel('Hours').fill('1.5')
+    await page.getByLabel('On expiry').selectOption('delete')
+    await summary().getByText('--ttl 90m --on-expiry delete').waitFor({ state: 'attached' })
+    await page.getByLabel('Expires after').selectOption('Never')
+    await page.getByLabel('Hours').waitFor({ state: 'detached' })
+  })
+
   test('a failed creation stays visible with its reason, and can be repeated with the same values', async () => {
     const { service, page, project_id } = tenant
     await service.sql(

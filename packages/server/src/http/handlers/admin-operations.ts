@@ -1,12 +1,15 @@
+import { requireFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
 import { abandonStuck, retryStuck } from '../../operations/stuck.ts'
 import type { Queryable } from '../../postgres/database.ts'
+import { time } from '../../postgres/time.ts'
 import type { OperationRow } from '../../store/compute/operation-row.ts'
 import { operationView } from '../../store/compute/operation-view.ts'
-import { listAllOperations } from '../../store/compute/operations.ts'
+import { findOperationWithSchedule, listAllOperations } from '../../store/compute/operations.ts'
 import { withResourceNames } from '../../store/compute/resource-names.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
+import { stepViews } from './operations.ts'
 
 /**
  * Shows digests instead of the scripts of a VM: scripts often contain secrets of the tenant, and operators do not
@@ -39,6 +42,15 @@ export const adminOperationHandlers = {
         withResourceNames(tx, await listAllOperations(tx, { ...filter, beforeId, limit })),
       adminOperationView,
     )
+  },
+
+  async adminOperationGet({ tx, params }) {
+    const row = requireFound('operation', await findOperationWithSchedule(tx, params.operation_id))
+    return {
+      ...(await namedView(tx, row)),
+      next_attempt_at: time(row.next_attempt_at),
+      steps: stepViews(row),
+    }
   },
 
   adminOperationRetry: async ({ tx, by, params }) =>

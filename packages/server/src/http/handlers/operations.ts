@@ -2,7 +2,7 @@ import type { Operation, OperationResourceType, OperationStep, RouteId } from '@
 import { requireFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
 import { JsonText } from '../../postgres/json.ts'
-import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { findOperationRecord, operationView } from '../../store/compute/operation-view.ts'
 import { findOperation, listOperations } from '../../store/compute/operations.ts'
 import { holderOf, showsScripts } from '../access.ts'
@@ -11,7 +11,7 @@ import { pageOfRecords } from '../pages.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
-type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
+type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`> & Exclude<RouteId, `admin${string}`>
 
 /** The response of every route that begins an operation. */
 export const operationResponse = (operation: BegunOperation) => ({ operation: operationView(operation) })
@@ -57,12 +57,14 @@ async function get(
 async function steps(context: Context<'operationSteps'>) {
   const { tx, project, params } = context
   const row = requireFound('operation', await findOperation(tx, project.projectId, params.operation_id, null))
-  const begun = new Map(row.step_log.map((entry) => [entry.name, entry]))
-  const names = stepNames.get(row.kind) ?? []
-  const items = names.map(
-    (name): OperationStep => begun.get(name) ?? { name, state: 'pending', started_at: '', completed_at: '' },
-  )
-  return { items }
+  return { items: stepViews(row) }
+}
+
+/** All steps of the operation, including those that have not begun. */
+export function stepViews({ kind, step_log }: Pick<OperationRow, 'kind' | 'step_log'>): OperationStep[] {
+  const begun = new Map(step_log.map((entry) => [entry.name, entry]))
+  const names = stepNames.get(kind) ?? []
+  return names.map((name) => begun.get(name) ?? { name, state: 'pending', started_at: '', completed_at: '' })
 }
 
 export const operationHandlers = {

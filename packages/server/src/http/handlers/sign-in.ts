@@ -27,7 +27,10 @@ export const signInHandlers = {
   authTotpRemove: (context) =>
     emptyResponse(removeSecondFactor(context.services, context, requireUser(context), context.body.code)),
 
-  authOidcList: async ({ services }) => ({ items: services.config.oidc.map(({ name }) => ({ name })) }),
+  authOidcList: async ({ services: { config } }) => ({
+    items: config.oidc.map(({ name }) => ({ name })),
+    sends_mail: config.mail !== null,
+  }),
 
   authOidcLink: async (context) => ({
     url: await beginFlow(context.services, context.reply, context.params.provider, requireUser(context).id),

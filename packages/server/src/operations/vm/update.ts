@@ -1,4 +1,4 @@
-import { vmType } from '@slipway/contract'
+import { minTtlSeconds, vmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
@@ -37,6 +37,8 @@ export async function admitVmTtl(
   vm: VmRow,
   ttl: { ttl_seconds: number; on_expiry?: 'stop' | 'delete' },
 ): Promise<BegunOperation> {
+  if (ttl.ttl_seconds !== 0 && ttl.ttl_seconds < minTtlSeconds)
+    throw invalidField('ttl_seconds', `must be 0 for no expiry, or at least ${minTtlSeconds}`)
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   return begin(tx, by, vm, ttl)
 }
@@ -66,6 +68,6 @@ async function update(work: Work, tx: Tx): Promise<Outcome> {
   }
   const id = work.operation.resource_id
   if (type !== undefined) await setVmType(tx, id, type, vmType(type)!.gpuCount)
-  if (ttl_seconds !== undefined) await setVmTtl(tx, id, ttl_seconds, on_expiry ?? null)
+  if (ttl_seconds !== undefined) await setVmTtl(tx, id, ttl_seconds || null, on_expiry ?? null)
   return done(await vmViewOf(tx, id))
 }

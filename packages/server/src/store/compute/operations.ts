@@ -111,6 +111,16 @@ export const findAnyOperation = statement<OperationRow, { id: string }>(
   'SELECT * FROM operations WHERE id = :id',
 ).oneBy('id')
 
+// While a worker holds an operation, `run_at` is the end of its lease.
+export const findOperationWithSchedule = statement<
+  OperationRow & { next_attempt_at: Date | null },
+  { id: string }
+>(
+  'operation_admin_with_schedule',
+  `SELECT o.*, q.run_at AS next_attempt_at FROM operations o
+   LEFT JOIN operation_queue q ON q.operation_id = o.id AND q.lease_token IS NULL WHERE o.id = :id`,
+).oneBy('id')
+
 interface AdminOperationFilter extends PageParams {
   isStuck: boolean | null
   state: OperationState | null

@@ -212,7 +212,8 @@ const setType = statement<never, { id: string; type: string; gpuCount: number }>
   'UPDATE vms SET type = :type, gpu_count = :gpuCount, updated_at = slipway_now() WHERE id = :id',
 )
 
-const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: string | null }>(
+// If `ttlSeconds` is null, the VM does not expire.
+const setTtl = statement<never, { id: string; ttlSeconds: number | null; onExpiry: string | null }>(
   'vm_set_ttl',
   `UPDATE vms SET ttl_seconds = :ttlSeconds::int, on_expiry = coalesce(:onExpiry, on_expiry),
           updated_at = slipway_now(), expiry_warned_at = NULL,
@@ -317,7 +318,7 @@ export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, seal
   giveHostKey.one(db, { id, publicKey, sealed })
 /** Removes a TTL that has expired. */
 export const clearExpiredTtl = (tx: Tx, id: string) => clearTtl.run(tx, { id })
-export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
+export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number | null, onExpiry: string | null) =>
   setTtl.run(tx, { id, ttlSeconds, onExpiry })
 export const deleteVmRows = (tx: Tx, ids: string[]) => remove.run(tx, { ids })
 export const hideVm = (tx: Tx, id: string) => hide.run(tx, { id })

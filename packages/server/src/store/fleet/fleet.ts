@@ -18,6 +18,8 @@ export interface HostRow {
   forgotten_at: Date | null
   draining_since: Date | null
   note: string
+  note_at: Date | null
+  note_by: string
   maintenance_at: Date | null
   maintenance_note: string
   vms_at_drain: number
@@ -39,7 +41,7 @@ const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state,
 
 // The newest host.draining event has the start of the drain and the number of VMs at that time.
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at, h.forgotten_at,
-    h.note, h.maintenance_at, h.maintenance_note,
+    h.note, h.note_at, h.note_by, h.maintenance_at, h.maintenance_note,
     drain.created_at AS draining_since, coalesce(drain.vms, 0) AS vms_at_drain,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
     coalesce((SELECT jsonb_agg(${vmView} ORDER BY v.id)

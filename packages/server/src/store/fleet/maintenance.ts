@@ -52,9 +52,11 @@ export const clearMaintenance = statement<{ is_awaited: boolean }, { id: string 
    RETURNING old.maintenance_notices > 0 AND old.maintenance_at > slipway_now() AS is_awaited`,
 ).oneBy('id')
 
-export const setHostNote = statement<{ id: string }, { id: string; note: string }, Tx>(
+export const setHostNote = statement<{ id: string }, { id: string; note: string; actor: string }, Tx>(
   'host_set_note',
-  'UPDATE hosts SET note = :note WHERE id = :id RETURNING id',
+  `UPDATE hosts SET note = :note, note_at = CASE WHEN :note <> '' THEN slipway_now() END,
+     note_by = CASE WHEN :note <> '' THEN :actor ELSE '' END
+   WHERE id = :id RETURNING id`,
 ).one
 
 /** Lists the VMs that need this host to run. */

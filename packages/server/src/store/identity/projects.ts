@@ -12,6 +12,13 @@ export interface ProjectRow {
   created_at: Date
 }
 
+export interface AdminProjectRow extends ProjectRow {
+  organization_name: string
+  vms: number
+  running_vms: number
+  month_to_date_usd: string
+}
+
 interface NewProjectRow {
   id: string
   organizationId: string
@@ -44,9 +51,13 @@ const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string
 )
 
 /** Lists the projects of every organization. */
-export const listAllProjects = statement<ProjectRow & { organization_name: string }, PageParams>(
+export const listAllProjects = statement<AdminProjectRow, PageParams>(
   'project_list_all',
-  `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
+  `SELECT p.*, o.name AS organization_name, v.vms, v.running_vms,
+          round(coalesce(spent_by(s, slipway_now()), 0) / 3600000, 6)::text AS month_to_date_usd
+   FROM projects p JOIN organizations o ON o.id = p.organization_id LEFT JOIN project_spending s ON s.project_id = p.id
+   CROSS JOIN LATERAL (SELECT count(*) AS vms, count(*) FILTER (WHERE state = 'STATE_RUNNING') AS running_vms
+                       FROM vms WHERE project_id = p.id AND deleted_at IS NULL) v
    WHERE p.deleted_at IS NULL AND ${isBefore('p.id')} ORDER BY p.id DESC LIMIT :limit`,
 ).allBy('beforeId', 'limit')
 

@@ -146,6 +146,7 @@ export async function recordInterventions(recorder: Recorder, tenant: Tenant) {
   const simulator = service.simulator()
   const retried = await beginStuckCreation(recorder, 'stuck-1')
   await ok('adminOperationList', { token, query: { stuck: true } })
+  await ok('adminOperationGet', { token, params: { operation_id: retried.operation_id } })
   await simulator.clearFaults()
   await ok('adminOperationRetry', { token, params: { operation_id: retried.operation_id } })
   await waitForEnd(recorder, retried)

@@ -71,6 +71,11 @@ const kinds: Kind[] = [
     fixedValue: () => '02.318Z',
     isInPlace: true,
   },
+  {
+    pattern: /(?<="name":"boot","state":"failed","started_at":"([^"]*","completed_at":")?[^"]{17})[^"]+/g,
+    fixedValue: () => '51.031Z',
+    isInPlace: true,
+  },
 ]
 
 /** Limits lists of records to their first two, which are enough for an example. */

@@ -45,6 +45,7 @@ function hostFields(host: Host): [string, string][] {
     ['Schedulable', host.schedulable ? 'yes' : 'no'],
     ['Last report', host.last_report_at || 'never'],
     ...(host.note ? [['Note', host.note] satisfies [string, string]] : []),
+    ...(host.note_at ? [['Noted', `${host.note_at} by ${host.note_by}`] satisfies [string, string]] : []),
     ...(host.maintenance_at
       ? [
           ['Maintenance', `${host.maintenance_at} ${host.maintenance_note}`.trimEnd()] satisfies [
