@@ -157,6 +157,49 @@ test('without GPUs in stock, on_gpu_fault replace creates a capacity request tha
   expect(await gpusOf(vm.id)).not.toEqual(before)
 })
 
+test('a request for replacement GPUs waits during a mass fault, although GPUs are free', async () => {
+  const vm = await newVm('early', { on_gpu_fault: 'replace' })
+  const others = [await newVm('also-1'), await newVm('also-2')]
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
+  await service.levers.vms.xid(vm.id, { xid: 79 })
+  await pass(60)
+  const request = async () => (await service.ok('capacityRequestList')).items[0]
+  expect(await request()).toMatchObject({ state: 'waiting', request: { replace_vm_id: vm.id } })
+  for (const { id } of others) await service.levers.vms.xid(id, { xid: 79 })
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 1 })
+  await pass(120)
+  expect(await show(vm.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  expect(await request()).toMatchObject({ state: 'waiting', gpus_held: 0 })
+  for (const { id: vm_id } of others) {
+    const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'RESET' } })
+    await service.ended(operation.operation_id)
+  }
+  await pass(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+})
+
+test('a request for replacement GPUs waits if the VM was already replaced twice on the same day', async () => {
+  const vm = await newVm('third', { on_gpu_fault: 'replace' })
+  const { operation } = await service.ok('vmUpdate', { params: { vm_id: vm.id }, body: { action: 'RESET' } })
+  await service.ended(operation.operation_id)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
+  await service.levers.vms.xid(vm.id, { xid: 79 })
+  await pass(60)
+  // The creation and the reset stand for two replacements that took place while the request was waiting.
+  await service.sql(`UPDATE operations SET kind = 'vm-replace', actor = 'system' WHERE resource_id = $1`, [
+    vm.id,
+  ])
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 1 })
+  await pass(120)
+  expect(await show(vm.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  await service.sql(
+    `UPDATE operations SET started_at = started_at - interval '1 day' WHERE resource_id = $1`,
+    [vm.id],
+  )
+  await pass(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+})
+
 test('when many VMs are unhealthy at the same time, none is replaced and operators get one alert', async () => {
   const vms = [
     await newVm('mass-1', { on_gpu_fault: 'replace' }),
