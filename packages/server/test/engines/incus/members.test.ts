@@ -1,9 +1,14 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { HostReport } from '../../../src/engines/engine.ts'
+import { checksOf } from '../../../src/engines/incus/agent/gpu-checks.ts'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { scanGpus } from '../../../src/engines/sysfs-gpus.ts'
 import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
 import { incus, member, open, resourcesOf, signal, useStandIn } from '../../support/incus/stand-in-bench.ts'
+import { layOutSysfs } from '../../support/sysfs-fixture.ts'
 
 useStandIn()
 
@@ -24,6 +29,38 @@ test('the GPUs of a member are identified by their PCI ids, with NUMA node and I
   expect(gpus.map(({ numaNode }) => numaNode).sort()).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
   expect(new Set(gpus.map(({ iommuGroup }) => iommuGroup)).size).toBe(8)
   expect(reports.get('h200')!.gpus).toMatchObject([{ model: 'PCI 10de:2335', pciAddress: '0000:00:06.0' }])
+})
+
+test('the agent of a member checks its GPUs, and a GPU counts as reset only after the check that follows its last VM', async () => {
+  const root = await layOutSysfs('a100-80gb-8x-two-nodes')
+  const gpus = await scanGpus(root)
+  const [lost, held, absent, free] = gpus.map(({ pciAddress }) => pciAddress)
+  await writeFile(join(root, 'bus/pci/devices', lost!, 'config'), Buffer.alloc(64, 0xff))
+  const present = (await scanGpus(root)).filter(({ pciAddress }) => pciAddress !== absent)
+  const agent = {
+    filtersInternal: true,
+    gpuChecks: checksOf(present, [`${held} ${absent}`, '']),
+    applied: {},
+  }
+  const report = { 'user.slipway.agent': JSON.stringify(agent) }
+  incus.recorded.set('/1.0/cluster/members', [member('m1', 'Online', report)])
+  const [{ gpus: reported } = expect.fail('no report')] = await inventory(await open())
+  const seen = new Map(
+    reported.map(({ pciAddress, check, isClean }) => [pciAddress, [check?.passed, isClean]]),
+  )
+  expect([lost, held, absent, free].map((address) => seen.get(address!))).toEqual([
+    [false, true],
+    // The VM is gone, but the agent has not noticed it yet.
+    [undefined, false],
+    [false, true],
+    [true, true],
+  ])
+})
+
+test('without an agent, a member reports GPUs as reset, but no check', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const [{ gpus } = expect.fail('no report')] = await inventory(await open())
+  expect(gpus.map(({ check, isClean }) => [check, isClean])).toEqual(Array(8).fill([undefined, true]))
 })
 
 test('a member is unreachable when Incus reports it as offline, and closed when it is evacuated or does not filter traffic', async () => {
