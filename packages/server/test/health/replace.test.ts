@@ -4,10 +4,14 @@ import { ownerToken } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { groupBody } from '../support/fleets/small-fleet.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService(withLevers)
+  service = await startService((config) => {
+    withLevers(config)
+    config.locations[1]!.storage = 'local'
+  })
 })
 afterAll(() => service?.close())
 beforeEach(() => service.levers.reset())
@@ -78,6 +82,36 @@ test('without other GPUs in stock, REPLACE is refused and the VM keeps running',
   const stopped = await patch(vm.id, { action: 'STOP' })
   await service.ended((stopped.body as { operation: { operation_id: string } }).operation.operation_id)
   expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({ status: 409, body: { code: 'conflict' } })
+})
+
+test('with local storage, REPLACE uses other GPUs of the same host, and none of other hosts', async () => {
+  const hostOf = async (id: string) =>
+    (await service.sql<{ host_id: string }>('SELECT DISTINCT host_id FROM gpus WHERE vm_id = $1', [id]))[0]!
+      .host_id
+  const vm = await newVm('local', { location: 'us-west1-a', type: 'a100.2x' })
+  const [host, before] = [await hostOf(vm.id), await gpusOf(vm.id)]
+  expect(await replace(vm.id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await hostOf(vm.id)).toBe(host)
+  expect((await gpusOf(vm.id)).filter((gpu) => before.includes(gpu))).toEqual([])
+  const whole = await newVm('whole', { location: 'us-west1-a', type: 'a100.8x' })
+  expect(await patch(whole.id, { action: 'REPLACE' })).toMatchObject({
+    status: 409,
+    body: { code: 'out_of_stock' },
+  })
+})
+
+test('a member of a group keeps its rank and address after REPLACE', async () => {
+  const { operation } = await service.ok('instanceGroupCreate', {
+    body: groupBody(2) as never,
+  })
+  await service.ended(operation.operation_id)
+  const params = { instance_group_id: operation.metadata.id }
+  const { members } = await service.ok('instanceGroupGet', { params })
+  const second = members.find(({ rank }) => rank === 1)!
+  const before = await gpusOf(second.vm_id)
+  expect(await replace(second.vm_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect((await service.ok('instanceGroupGet', { params })).members).toEqual(members)
+  expect(await gpusOf(second.vm_id)).not.toEqual(before)
 })
 
 test('a VM that does not start on its new GPUs is stopped and releases all GPUs', async () => {
@@ -198,6 +232,25 @@ test('a request for replacement GPUs waits if the VM was already replaced twice 
   )
   await pass(60)
   expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+})
+
+test('three unhealthy VMs among many are replaced, but not if a fifth of all VMs is unhealthy', async () => {
+  const { operation } = await service.ok('instanceGroupCreate', {
+    body: groupBody(30, {}, { type: 'a40.1x' }) as never,
+  })
+  await service.ended(operation.operation_id)
+  const { members } = await service.ok('instanceGroupGet', {
+    params: { instance_group_id: operation.metadata.id },
+  })
+  const vms = [await newVm('few-1', { on_gpu_fault: 'replace' }), await newVm('few-2'), await newVm('few-3')]
+  for (const { id } of vms.toReversed()) await service.levers.vms.xid(id, { xid: 79 })
+  await pass(60)
+  const { last_replaced_at } = await show(vms[0]!.id)
+  expect(last_replaced_at).not.toBe('')
+  for (const { vm_id } of members.slice(0, 5)) await service.levers.vms.xid(vm_id, { xid: 79 })
+  await service.levers.vms.xid(vms[0]!.id, { xid: 79 })
+  await pass(60)
+  expect(await show(vms[0]!.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at })
 })
 
 test('when many VMs are unhealthy at the same time, none is replaced and operators get one alert', async () => {

@@ -354,3 +354,40 @@ test('a cordon that Incus cannot write is an engine error, so that it is tried a
     ...{ name: 'EngineError', kind: 'unavailable', message: 'Incus: database is locked' },
   })
 })
+
+test('metrics are read with one request per member, and a member that does not respond delays no other', async () => {
+  const names = ['m1', 'm2', 'm3', 'm4', 'm5', 'm6']
+  incus.recorded.set('/1.0/cluster/members', [
+    ...names.map((name) => member(name)),
+    member('offline', 'Offline'),
+  ])
+  const vmAt = (name: string) => `00000000-0000-4000-8000-00000000000${name.at(-1)}`
+  incus.recorded.set('/1.0/metrics', ({ query }: ReceivedRequest) => {
+    const target = query.get('target')!
+    if (target === 'm2') return new Promise(() => {})
+    return Buffer.from(`incus_cpu_seconds_total{mode="user",name="vm-${vmAt(target)}"} 7\n`)
+  })
+  const seen: string[] = []
+  for await (const { vmId, host, guest } of (await open()).sample(signal)) {
+    expect([host, guest]).toEqual([{ slipway_vm_cpu_seconds_total: 7 }, null])
+    seen.push(vmId)
+    if (seen.length === names.length - 1) break
+  }
+  expect(seen.toSorted()).toEqual(names.filter((name) => name !== 'm2').map(vmAt))
+  const requests = incus.asked.filter(({ path }) => path === '/1.0/metrics')
+  expect(requests.map(({ query }) => query.get('target')).toSorted()).toEqual(names)
+  expect(incus.asked.filter(({ path }) => path.endsWith('/exec'))).toEqual([])
+})
+
+test('metrics of a server without a cluster are read with one request', async () => {
+  incus.recorded.set('/1.0', {
+    config: {},
+    environment: { server_clustered: false, server_name: 'only', server_version: '6.0.4' },
+  })
+  incus.recorded.set('/1.0/metrics', Buffer.from('incus_cpu_seconds_total{name="vm-a"} 1\n'))
+  const seen: string[] = []
+  for await (const { vmId } of (await open()).sample(signal)) seen.push(vmId)
+  expect(seen).toEqual(['a'])
+  const requests = incus.asked.filter(({ path }) => path === '/1.0/metrics')
+  expect(requests.map(({ query }) => query.get('target'))).toEqual([null])
+})

@@ -2,6 +2,7 @@ import type { GpuCheck, GpuReport, HostReport } from '../../engine.ts'
 import { largestShare } from '../../gpu-models.ts'
 import { agentReportOf, generationOfVersion } from '../agent/guest-network.ts'
 import { isLocalBridge } from '../agent/local-networks.ts'
+import { asCompleted } from '../as-completed.ts'
 import type { IncusContext } from '../context.ts'
 import { type Acl, firewallGeneration, listAcls } from '../firewall.ts'
 import { type Instance, instanceName, listInstances, marks } from '../instances.ts'
@@ -233,25 +234,5 @@ function capabilitiesOf(
     guests: ctx.config.instanceType,
     network: hasOvn ? 'ovn' : 'bridge',
     not_enforced: problems,
-  }
-}
-
-/** Yields results as they arrive, with at most `limit` calls at the same time. */
-async function* asCompleted<T, R>(
-  items: T[],
-  limit: number,
-  work: (item: T) => Promise<R>,
-): AsyncIterable<R> {
-  const inProgress = new Map<T, Promise<{ item: T; result: R }>>()
-  const waiting = [...items]
-  while (waiting.length > 0 || inProgress.size > 0) {
-    for (const item of waiting.splice(0, limit - inProgress.size))
-      inProgress.set(
-        item,
-        work(item).then((result) => ({ item, result })),
-      )
-    const { item, result } = await Promise.race(inProgress.values())
-    inProgress.delete(item)
-    yield result
   }
 }
