@@ -280,8 +280,8 @@ test('billing pauses while a GPU that a VM uses is missing from the report of it
 function changeGpus(id: string, change: (gpu: GuestGpu) => GuestGpu): () => void {
   const engine = service.simulator()
   const sample = engine.sample.bind(engine)
-  engine.sample = async function* (signal) {
-    for await (const { guest, ...each } of sample(signal)) {
+  engine.sample = async function* () {
+    for await (const { guest, ...each } of sample()) {
       const isChanged = guest && each.vmId === id
       yield { ...each, guest: isChanged ? { ...guest, gpus: guest.gpus.map(change) } : guest }
     }

@@ -107,8 +107,8 @@ test('a guest that falls silent after the announcement is not stopped', async ()
 function changeReport(id: string, change: (guest: GuestReport) => GuestReport | null): () => void {
   const engine = service.simulator()
   const sample = engine.sample.bind(engine)
-  engine.sample = async function* (signal) {
-    for await (const each of sample(signal))
+  engine.sample = async function* () {
+    for await (const each of sample())
       yield each.vmId === id && each.guest ? { ...each, guest: change(each.guest) } : each
   }
   return () => {
