@@ -74,7 +74,7 @@ const testPrograms = [
     name: 'promtool',
     binary: 'promtool',
     packages: ['prometheus'],
-    suites: ['packages/server/test/operate/monitoring'],
+    suites: ['packages/server/test/operate/monitoring', 'packages/server/test/metrics/vm-metrics'],
     isOptional: true,
   },
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },

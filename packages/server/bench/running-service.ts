@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -132,6 +133,19 @@ export class RunningService {
     const exit = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGTERM')
     await exit
+  }
+
+  /** Returns the last lines of the logs of the servers and of PostgreSQL, which `close` removes. */
+  endsOfLogs(): string {
+    const home = homeOf(this.dataDir)
+    return [this.#dir, ...(home ? [home] : [])]
+      .flatMap((dir) =>
+        readdirSync(dir)
+          .filter((name) => name.endsWith('.log'))
+          .map((name) => join(dir, name)),
+      )
+      .map((file) => `${file}:\n${readFileSync(file, 'utf8').split('\n').slice(-20).join('\n')}`)
+      .join('\n')
   }
 
   /** Stops the servers and PostgreSQL, even after a failure. */

@@ -1,10 +1,12 @@
 /**
  * Measures the metrics of 10,000 running VMs: the CPU time for storing a sample of each VM per minute and for
  * packing an hour of samples, the stored size of a day of samples, and the response time of a 24-hour chart.
+ * This process is the only one that stores and packs samples: the service beside it only answers requests.
  */
 import { parseArgs } from 'node:util'
 import { gpuMetricNames, type hostMetrics } from '@slipway/contract'
 import type { Engine, VmSample } from '../src/engines/engine.ts'
+import { type Embedded, openEmbedded } from '../src/postgres/embedded/index.ts'
 import { packSamples, sampleLocation } from '../src/reconcile/samples.ts'
 import type { Services } from '../src/services.ts'
 import { familyCpuMs } from './cpu.ts'
@@ -21,10 +23,16 @@ const hourS = 3_600
 const copiedParts = 20
 
 const service = new RunningService(8)
+let embedded: Embedded | undefined
 try {
   await service.start()
+  // Without this, PostgreSQL would stop together with the last server.
+  embedded = await openEmbedded({ dataDir: service.dataDir, log: console.error })
   const [tenant] = await addTenants(service.database, 'metrics', 1, 1)
   const [template] = await createVms(service, [tenant!], 1)
+  // A worker would find no engine object of the copies, and would pack the samples itself.
+  await service.main.stop()
+  service.main = await service.startProcess('api')
   const ids = await copyVm(template!.vmId)
   const services = {
     database: service.database,
@@ -52,6 +60,8 @@ try {
   console.log(
     `  together ${(((perMinute * 60 + packed) / (hourS * 1000)) * 100).toFixed(2)} % of a core  [≤ 5 %]`,
   )
+
+  await requirePacked(ids, hour)
 
   await repeatChunks(23)
   const bytes = await sizeOf('vm_sample_chunks')
@@ -81,7 +91,11 @@ try {
       `p99 ${times.at(-2)!.toFixed(1)} ms  [p50 ≤ 50 ms]`,
     )
   }
+} catch (error) {
+  console.error(service.endsOfLogs())
+  throw error
 } finally {
+  await embedded?.stop()
   await service.close()
 }
 
@@ -142,6 +156,18 @@ async function copyVm(id: string): Promise<string[]> {
     })
     return rows.map((row) => row.id as string)
   })
+}
+
+/** Throws if samples of the hour remain, or if a VM does not have one chunk of each resolution. */
+async function requirePacked(ids: string[], hour: number): Promise<void> {
+  const { rows } = await service.database.query({
+    text: `SELECT (SELECT count(*) FROM vm_samples WHERE at < to_timestamp($2) + interval '1 hour')::integer AS samples,
+             (SELECT count(*) FROM vm_sample_chunks WHERE hour = to_timestamp($2) AND vm_id = ANY ($1))::integer AS chunks`,
+    values: [ids, hour],
+  })
+  const { samples, chunks } = rows[0]
+  if (samples !== 0 || chunks !== 2 * ids.length)
+    throw new Error(`${samples} samples are not packed; ${chunks} chunks instead of ${2 * ids.length}`)
 }
 
 /** Copies the packed hour to the hours before it. */

@@ -161,6 +161,20 @@ test('settings are taken from flags, then environment, then file, then defaults'
   })
 })
 
+test('[health] changes the meaning of XID errors, each at most once', () => {
+  const { meanings } = load([], {}, '[health]\nreset = [79]\napplication = [54, 63]').health
+  expect([...meanings]).toEqual(
+    expect.arrayContaining([
+      [79, 'reset'],
+      [54, 'application'],
+      [63, 'application'],
+    ]),
+  )
+  expect(meanings.size).toBe(3)
+  expect(problem('[health]\nreset = [79]\nreplace = [79]')).toMatch(/health\.\w+ = 79: already has a meaning/)
+  expect(problem('[health]\nreset = [0]')).toMatch(/health\.reset/)
+})
+
 test('the path of the configuration file follows the same precedence', () => {
   const readFile = files({
     'slipway.toml': '[server]\nport = 1',

@@ -1,10 +1,11 @@
 import type { Vm } from '@slipway/sdk'
 import type { Page } from 'playwright-core'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   createVm,
   inBothThemes,
   isBrowserMissing,
+  modalOf,
   onNarrowScreen,
   screenshot,
   useConsole,
@@ -29,10 +30,11 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
   let service: Service
   let page: Page
   let vm: Vm
+  let other: Vm
   beforeAll(async () => {
     service = scene.service
     vm = await createVm(service, 'busy', 'a100.1x', service.project_id)
-    await createVm(service, 'other', 'a40.1x', service.project_id)
+    other = await createVm(service, 'other', 'a40.1x', service.project_id)
     // The simulated guests report no further samples.
     await service.sql(`UPDATE simulated_vms SET metrics = '{"silent": true}'`)
     await addSamples(service, vm)
@@ -90,8 +92,37 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     await screenshot(page, 'vms-gpu-use')
   })
 
+  test('a VM with a faulty GPU shows its health, the reason, and the action that helps', async () => {
+    const at = new Date().toISOString()
+    const message = 'The guest reports that GPU 0 reported error XID 48. Reset the VM.'
+    const reason = { code: 'xid_48', gpu_index: 0, source: 'guest', message, action: 'RESET', at }
+    const setHealth = (health: object | null) =>
+      service.sql('UPDATE vms SET health = $2::jsonb WHERE id = $1', [
+        vm.id,
+        health && JSON.stringify(health),
+      ])
+    await setHealth({ status: 'degraded', since: at, reasons: [reason] })
+    onTestFinished(async () => {
+      await setHealth(null)
+    })
+    await open('/vms')
+    await page.reload()
+    const badge = main().getByRole('row', { name: /busy/ }).getByTitle(message)
+    expect(await badge.textContent()).toContain('degraded')
+    await main().getByRole('link', { name: 'busy' }).click()
+    const health = main().getByRole('region', { name: 'GPU health' })
+    await health.getByText(message).waitFor()
+    expect(await inBothThemes(page, 'gpu-health')).toEqual([])
+    await health.getByRole('button', { name: 'Reset busy because of GPU 0' }).click()
+    await modalOf(page).getByText(/busy/).first().waitFor()
+    await page.keyboard.press('Escape')
+    await modalOf(page).waitFor({ state: 'detached' })
+  })
+
   test('the overview lists unused resources and their costs', async () => {
     const { project_id } = service
+    // A sample from before the guests fell silent would show a busy VM.
+    await service.sql('DELETE FROM vm_samples WHERE vm_id = $1', [other.id])
     await open('')
     await main().getByRole('region', { name: 'Latest activity' }).waitFor()
     expect(await main().getByRole('region', { name: 'Suggestions' }).count()).toBe(0)
@@ -101,11 +132,22 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     await service.sql(`UPDATE disks SET created_at = created_at - interval '2 days' WHERE project_id = $1`, [
       project_id,
     ])
-    // No event reports that the disk is old now.
+    await service.sql(
+      `INSERT INTO vm_sample_chunks (vm_id, hour, step, data, gpu_values, gpu_peak)
+       SELECT $1, date_trunc('hour', slipway_now()) - n * interval '1 hour', 300, '{"t": [], "h": [], "g": []}', 60, 1
+       FROM generate_series(1, 24) n`,
+      [other.id],
+    )
+    // No event reports that the disk is old now, and that the VM was idle.
     await page.reload()
     const suggestions = main().getByRole('region', { name: 'Suggestions' })
     await suggestions.getByText('forgotten (500 GiB) is not attached to a VM.').waitFor()
     await suggestions.getByText(/^Unused resources cost \d+\.\d\d USD per month\.$/).waitFor()
+    await suggestions.getByText(/^The GPUs of other were below 5% for 24 hours/).waitFor()
+    for (const name of ['other', 'forgotten'])
+      expect(await suggestions.getByRole('listitem').filter({ hasText: name }).textContent()).toMatch(
+        /\d\.\d\d USD per month$/,
+      )
     const findings = [
       ...(await inBothThemes(page, 'suggestions')),
       ...(await onNarrowScreen(page, 'suggestions')),

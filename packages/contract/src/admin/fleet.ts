@@ -31,7 +31,8 @@ export const Gpu = record('Gpu', {
       'The capacity request, reservation or operation that the GPU is held for. Empty if it is not held.',
   }),
   suspect: Type.Boolean({
-    description: 'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check.',
+    description:
+      'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check, or when an operator frees it.',
   }),
   fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
   last_check: record('GpuCheck', {

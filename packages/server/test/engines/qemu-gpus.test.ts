@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { vmTypes } from '@slipway/contract'
 import { expect, test } from 'vitest'
 import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
-import { scanGpus } from '../../src/engines/qemu/gpu/sysfs.ts'
 import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/gpu/vfio.ts'
 import { hostCapacity } from '../../src/engines/qemu/host-report.ts'
+import { scanGpus } from '../../src/engines/sysfs-gpus.ts'
 import { layOutSysfs } from '../support/sysfs-fixture.ts'
 
 const GIB = 1024 ** 3

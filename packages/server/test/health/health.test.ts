@@ -1,7 +1,9 @@
-import type { Vm } from '@slipway/contract'
+import { gpuMetricNames, type Vm } from '@slipway/contract'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { GuestGpu } from '../../src/domain/guest/report.ts'
+import type { HostReport } from '../../src/engines/engine.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -204,4 +206,127 @@ test('a suspect GPU returns to stock only after it passes a check', async () => 
       .slice(-5),
   ).toEqual(['gpu.check_failed', 'gpu.updated', 'gpu.check_failed', 'gpu.updated', 'gpu.returned'])
   await drop(id)
+})
+
+/** Changes what the simulated hosts report. Returns a function that ends this. */
+function changeReports(change: (report: HostReport) => HostReport): () => void {
+  const engine = service.simulator()
+  const inventory = engine.inventory.bind(engine)
+  engine.inventory = async function* (...args) {
+    for await (const report of inventory(...args)) yield change(report)
+  }
+  return () => {
+    engine.inventory = inventory
+  }
+}
+
+test('a suspect GPU whose host reports no checks stays in quarantine until an operator frees it', async () => {
+  const [id, sound] = [await newVm('unchecked'), await newVm('sound')]
+  const [[gpu], [other]] = [await gpusOf(id), await gpusOf(sound)]
+  const token = service.credentials.operator_key
+  await service.levers.vms.xid(id, { xid: 79 })
+  const find = async (gpuId: string) => {
+    const { items } = await service.ok('adminHostList', { token })
+    return items.flatMap(({ gpus }) => gpus).find((each) => each.id === gpuId)
+  }
+  const endChange = changeReports((report) => ({
+    ...report,
+    gpus: report.gpus.map(({ check, ...gpu }) => gpu),
+  }))
+  const before = (await find(other!.id))!.last_check
+  for (const vm of [id, sound]) await act(vm, 'STOP')
+  await pass(120)
+  expect(await find(gpu!.id)).toMatchObject({
+    ...{ state: 'quarantined', suspect: true },
+    last_check: { passed: false, reasons: [expect.stringContaining('was not checked')] },
+  })
+  expect(await find(other!.id)).toMatchObject({ state: 'free', last_check: before })
+  await service.ok('adminGpuUpdate', { token, params: { gpu_id: gpu!.id }, body: { state: 'free' } })
+  expect(await find(gpu!.id)).toMatchObject({ state: 'free', suspect: false })
+  endChange()
+  for (const vm of [id, sound]) await drop(vm)
+  await repairAll()
+})
+
+test('billing pauses while a GPU that a VM uses is missing from the report of its host', async () => {
+  const id = await newVm('missing')
+  const [gpu] = await service.sql<{ id: string; pci_address: string; host: string }>(
+    'SELECT g.id, g.pci_address, h.name AS host FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE vm_id = $1',
+    [id],
+  )
+  const endChange = changeReports((report) => {
+    const gpus = report.gpus.filter(({ pciAddress }) => pciAddress !== gpu!.pci_address)
+    return report.name === gpu!.host ? { ...report, gpus } : report
+  })
+  await pass(60)
+  const [lost] = await service.sql('SELECT lost_at IS NOT NULL AS lost FROM gpus WHERE id = $1', [gpu!.id])
+  expect(lost).toEqual({ lost: true })
+  expect((await show(id)).health).toMatchObject({
+    status: 'unhealthy',
+    reasons: [{ code: 'lost', source: 'host', action: 'REPLACE' }],
+  })
+  const before = (await show(id)).cost_usd
+  await pass(1800)
+  expect((await show(id)).cost_usd).toBe(before)
+  endChange()
+  await pass(60)
+  const after = (await show(id)).cost_usd
+  await pass(1800)
+  expect((await show(id)).cost_usd).toBeCloseTo(after + 0.725, 3)
+  await drop(id)
+})
+
+/** Makes the simulated guest of a VM report these states of its GPUs. Returns a function that ends this. */
+function changeGpus(id: string, change: (gpu: GuestGpu) => GuestGpu): () => void {
+  const engine = service.simulator()
+  const sample = engine.sample.bind(engine)
+  engine.sample = async function* () {
+    for await (const { guest, ...each } of sample()) {
+      const isChanged = guest && each.vmId === id
+      yield { ...each, guest: isChanged ? { ...guest, gpus: guest.gpus.map(change) } : guest }
+    }
+  }
+  return () => {
+    engine.sample = sample
+  }
+}
+
+test('the states that the driver reports make a VM degraded or unhealthy, and its GPU suspect', async () => {
+  const id = await newVm('driver')
+  const endReset = changeGpus(id, (gpu) => ({ ...gpu, recovery: 'gpu reset' }))
+  await pass(60)
+  expect((await show(id)).health).toMatchObject({
+    status: 'degraded',
+    reasons: [{ code: 'recovery_action', source: 'guest', action: 'RESET' }],
+  })
+  endReset()
+  const endNone = changeGpus(id, (gpu) => ({ ...gpu, recovery: 'none' }))
+  await pass(60)
+  expect((await show(id)).health.status).toBe('healthy')
+  endNone()
+  const index = gpuMetricNames.indexOf('DCGM_FI_DEV_ROW_REMAP_FAILURE')
+  const endFailure = changeGpus(id, (gpu) => ({ ...gpu, values: gpu.values.with(index, 1) }))
+  await pass(60)
+  expect((await show(id)).health).toMatchObject({
+    status: 'unhealthy',
+    reasons: [{ code: 'row_remap_failure', action: 'REPLACE' }],
+  })
+  expect(await gpusOf(id)).toMatchObject([{ suspect: true }])
+  endFailure()
+  await drop(id)
+})
+
+test('a guest adds at most 50 faults a day to a GPU', async () => {
+  const id = await newVm('noisy')
+  for (let count = 0; count < 52; count++) await service.levers.vms.xid(id, { xid: 300 + count })
+  const [recorded] = await service.sql(
+    `SELECT count(*)::integer AS faults FROM gpu_faults
+     WHERE gpu_id = $1 AND source = 'guest' AND at > slipway_now() - interval '1 day'`,
+    [(await gpusOf(id))[0]!.id],
+  )
+  expect(recorded).toEqual({ faults: 50 })
+  await service.levers.vms.xid(id, { xid: 79, source: 'host' })
+  expect((await show(id)).health.status).toBe('unhealthy')
+  await drop(id)
+  await repairAll()
 })

@@ -4,10 +4,14 @@ import { ownerToken } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { groupBody } from '../support/fleets/small-fleet.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService(withLevers)
+  service = await startService((config) => {
+    withLevers(config)
+    config.locations[1]!.storage = 'local'
+  })
 })
 afterAll(() => service?.close())
 beforeEach(() => service.levers.reset())
@@ -78,6 +82,36 @@ test('without other GPUs in stock, REPLACE is refused and the VM keeps running',
   const stopped = await patch(vm.id, { action: 'STOP' })
   await service.ended((stopped.body as { operation: { operation_id: string } }).operation.operation_id)
   expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({ status: 409, body: { code: 'conflict' } })
+})
+
+test('with local storage, REPLACE uses other GPUs of the same host, and none of other hosts', async () => {
+  const hostOf = async (id: string) =>
+    (await service.sql<{ host_id: string }>('SELECT DISTINCT host_id FROM gpus WHERE vm_id = $1', [id]))[0]!
+      .host_id
+  const vm = await newVm('local', { location: 'us-west1-a', type: 'a100.2x' })
+  const [host, before] = [await hostOf(vm.id), await gpusOf(vm.id)]
+  expect(await replace(vm.id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await hostOf(vm.id)).toBe(host)
+  expect((await gpusOf(vm.id)).filter((gpu) => before.includes(gpu))).toEqual([])
+  const whole = await newVm('whole', { location: 'us-west1-a', type: 'a100.8x' })
+  expect(await patch(whole.id, { action: 'REPLACE' })).toMatchObject({
+    status: 409,
+    body: { code: 'out_of_stock' },
+  })
+})
+
+test('a member of a group keeps its rank and address after REPLACE', async () => {
+  const { operation } = await service.ok('instanceGroupCreate', {
+    body: groupBody(2) as never,
+  })
+  await service.ended(operation.operation_id)
+  const params = { instance_group_id: operation.metadata.id }
+  const { members } = await service.ok('instanceGroupGet', { params })
+  const second = members.find(({ rank }) => rank === 1)!
+  const before = await gpusOf(second.vm_id)
+  expect(await replace(second.vm_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect((await service.ok('instanceGroupGet', { params })).members).toEqual(members)
+  expect(await gpusOf(second.vm_id)).not.toEqual(before)
 })
 
 test('a VM that does not start on its new GPUs is stopped and releases all GPUs', async () => {
@@ -155,6 +189,68 @@ test('without GPUs in stock, on_gpu_fault replace creates a capacity request tha
   await pass(60)
   expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
   expect(await gpusOf(vm.id)).not.toEqual(before)
+})
+
+test('a request for replacement GPUs waits during a mass fault, although GPUs are free', async () => {
+  const vm = await newVm('early', { on_gpu_fault: 'replace' })
+  const others = [await newVm('also-1'), await newVm('also-2')]
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
+  await service.levers.vms.xid(vm.id, { xid: 79 })
+  await pass(60)
+  const request = async () => (await service.ok('capacityRequestList')).items[0]
+  expect(await request()).toMatchObject({ state: 'waiting', request: { replace_vm_id: vm.id } })
+  for (const { id } of others) await service.levers.vms.xid(id, { xid: 79 })
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 1 })
+  await pass(120)
+  expect(await show(vm.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  expect(await request()).toMatchObject({ state: 'waiting', gpus_held: 0 })
+  for (const { id: vm_id } of others) {
+    const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'RESET' } })
+    await service.ended(operation.operation_id)
+  }
+  await pass(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+})
+
+test('a request for replacement GPUs waits if the VM was already replaced twice on the same day', async () => {
+  const vm = await newVm('third', { on_gpu_fault: 'replace' })
+  const { operation } = await service.ok('vmUpdate', { params: { vm_id: vm.id }, body: { action: 'RESET' } })
+  await service.ended(operation.operation_id)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
+  await service.levers.vms.xid(vm.id, { xid: 79 })
+  await pass(60)
+  // The creation and the reset stand for two replacements that took place while the request was waiting.
+  await service.sql(`UPDATE operations SET kind = 'vm-replace', actor = 'system' WHERE resource_id = $1`, [
+    vm.id,
+  ])
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 1 })
+  await pass(120)
+  expect(await show(vm.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  await service.sql(
+    `UPDATE operations SET started_at = started_at - interval '1 day' WHERE resource_id = $1`,
+    [vm.id],
+  )
+  await pass(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+})
+
+test('three unhealthy VMs among many are replaced, but not if a fifth of all VMs is unhealthy', async () => {
+  const { operation } = await service.ok('instanceGroupCreate', {
+    body: groupBody(30, {}, { type: 'a40.1x' }) as never,
+  })
+  await service.ended(operation.operation_id)
+  const { members } = await service.ok('instanceGroupGet', {
+    params: { instance_group_id: operation.metadata.id },
+  })
+  const vms = [await newVm('few-1', { on_gpu_fault: 'replace' }), await newVm('few-2'), await newVm('few-3')]
+  for (const { id } of vms.toReversed()) await service.levers.vms.xid(id, { xid: 79 })
+  await pass(60)
+  const { last_replaced_at } = await show(vms[0]!.id)
+  expect(last_replaced_at).not.toBe('')
+  for (const { vm_id } of members.slice(0, 5)) await service.levers.vms.xid(vm_id, { xid: 79 })
+  await service.levers.vms.xid(vms[0]!.id, { xid: 79 })
+  await pass(60)
+  expect(await show(vms[0]!.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at })
 })
 
 test('when many VMs are unhealthy at the same time, none is replaced and operators get one alert', async () => {

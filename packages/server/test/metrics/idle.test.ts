@@ -1,6 +1,7 @@
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { GuestGpu, GuestReport } from '../../src/domain/guest/report.ts'
 
 const policy = { min_gpu_utilization: 5, window_seconds: 600, action: 'stop' as const }
 
@@ -15,8 +16,8 @@ const report: TestService['levers']['vms']['metrics'] = (id, metrics) =>
   service.levers.vms.metrics(id, metrics)
 const idle = { gpu_utilization: 1, ssh_sessions: 0 }
 
-async function newVm(name: string, idle_policy: object = policy): Promise<string> {
-  const { operation } = await service.ok('vmCreate', { body: vmBody({ name, idle_policy }) })
+async function newVm(name: string, idle_policy: object = policy, type = 'a100.1x'): Promise<string> {
+  const { operation } = await service.ok('vmCreate', { body: vmBody({ name, idle_policy, type }) })
   await service.ended(operation.operation_id)
   return operation.metadata.id
 }
@@ -99,6 +100,49 @@ test('a guest that falls silent after the announcement is not stopped', async ()
   await report(id, { silent: true })
   await advance(11)
   expect((await show(id)).state).toBe('STATE_RUNNING')
+  await service.ok('vmDelete', { params: { vm_id: id } })
+})
+
+/** Changes what the simulated guest of a VM reports. Returns a function that ends this. */
+function changeReport(id: string, change: (guest: GuestReport) => GuestReport | null): () => void {
+  const engine = service.simulator()
+  const sample = engine.sample.bind(engine)
+  engine.sample = async function* () {
+    for await (const each of sample())
+      yield each.vmId === id && each.guest ? { ...each, guest: change(each.guest) } : each
+  }
+  return () => {
+    engine.sample = sample
+  }
+}
+
+test('a VM with one busy GPU, or whose guest reports fewer GPUs than it has, is not idle', async () => {
+  const [partly, fewer] = [await newVm('partly', policy, 'a100.2x'), await newVm('fewer', policy, 'a100.2x')]
+  for (const id of [partly, fewer]) await report(id, idle)
+  const busy = (gpu: GuestGpu) => ({ ...gpu, values: gpu.values.with(0, 90) })
+  const ends = [
+    changeReport(partly, (guest) => ({ ...guest, gpus: [guest.gpus[0]!, busy(guest.gpus[1]!)] })),
+    changeReport(fewer, (guest) => ({ ...guest, gpus: guest.gpus.slice(0, 1) })),
+  ]
+  await advance(23)
+  for (const id of [partly, fewer]) {
+    expect(await idleEvents(id)).not.toContain('vm.idle_stopping')
+    expect(await show(id)).toMatchObject({ state: 'STATE_RUNNING', idle_since: '' })
+    await service.ok('vmDelete', { params: { vm_id: id } })
+  }
+  for (const end of ends.toReversed()) end()
+})
+
+test('a VM is not stopped if less than 90% of its window has samples', async () => {
+  const id = await newVm('gaps')
+  await report(id, idle)
+  let samples = 0
+  const end = changeReport(id, (guest) => (samples++ % 5 === 4 ? null : guest))
+  await advance(25)
+  expect(samples).toBeGreaterThan(20)
+  expect(await idleEvents(id)).toEqual(['vm.idle_unknown'])
+  expect((await show(id)).state).toBe('STATE_RUNNING')
+  end()
   await service.ok('vmDelete', { params: { vm_id: id } })
 })
 

@@ -3,8 +3,16 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** The linter rejects the label `modelName`, whose name comes from NVIDIA’s exporter. */
+/**
+ * promtool rejects the label `modelName`, because it is not in snake case. The name is that of NVIDIA's
+ * exporter, and dashboards use it, so it stays.
+ */
 const isLabelOfDcgm = (line: string) => /^DCGM_\w+ label names should be written in 'snake_case'/.test(line)
+
+const isPromtoolMissing = spawnSync('promtool', ['--version']).status !== 0
+if (isPromtoolMissing) console.error('skipped: install prometheus to check the scrape with promtool')
+/** The scrape of an earlier test. Scrapes are limited to 10 a minute. */
+let scraped = ''
 
 const start = '2026-11-20T10:00:00Z'
 const at = (time: string) => `2026-11-20T${time}:00Z`
@@ -163,14 +171,16 @@ test('a scrape has the latest values under the names of NVIDIA’s exporter, at 
   const open = await scrape('application/openmetrics-text; version=1.0.0')
   expect(open.headers.get('content-type')).toMatch(/^application\/openmetrics-text/)
   expect(String(open.body)).toMatch(/# TYPE slipway_vm_cpu_seconds counter\n[\s\S]*# EOF\n$/)
-  const checked = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
-  if (checked.error) console.error('skipped: install prometheus to check the scrape with promtool')
-  else {
-    const findings = `${checked.stdout}${checked.stderr}`.split('\n').filter(Boolean)
-    expect(findings.filter((line) => !isLabelOfDcgm(line))).toEqual([])
-  }
+  scraped = text
   for (let count = 3; count <= 10; count++) expect((await scrape()).status).toBe(200)
   expect((await scrape()).status).toBe(429)
+})
+
+test.skipIf(isPromtoolMissing)('promtool accepts a scrape, except for the name of one label', () => {
+  const { stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: scraped, encoding: 'utf8' })
+  expect(scraped).toContain('DCGM_FI_DEV_GPU_UTIL')
+  const findings = `${stdout}${stderr}`.split('\n').filter(Boolean)
+  expect(findings.filter((line) => !isLabelOfDcgm(line))).toEqual([])
 })
 
 test('a VM whose guest is silent has no GPU values, and one that is stopped has no sample', async () => {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { resourcesOf } from '@slipway/testing/resources.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { root } from '@slipway/testing/root.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -103,6 +103,40 @@ test('the metrics show what waits, for how long, and when certificates expire', 
     'DELETE FROM operation_queue WHERE resource_id NOT IN (SELECT resource_id FROM operations)',
   )
   await service.clock.thaw()
+})
+
+test('the metrics count held and suspect GPUs, webhook deliveries, and capacity requests with their age', async () => {
+  const change = (set: string, model: string) =>
+    service.sql(
+      `UPDATE gpus SET ${set} WHERE id = (
+         SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id
+         WHERE g.state = 'free' AND g.model = $1 AND h.location = 'us-east1-a' LIMIT 1)`,
+      [model],
+    )
+  await change(`state = 'held', held_for = gen_random_uuid(), held_kind = 'operation'`, 'A40 48GB PCIe')
+  await change('suspect_since = slipway_now()', 'A100 80GB PCIe')
+  await service.sql(
+    `WITH hook AS (
+       INSERT INTO webhooks (id, project_id, url, event_types, state, since_position)
+       SELECT gen_random_uuid(), id, 'https://example.com', '{}', 'paused', 0 FROM projects LIMIT 1 RETURNING id)
+     INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id)
+     SELECT gen_random_uuid(), hook.id, gen_random_uuid(), 'vm.running', n::text FROM hook, generate_series(1, 2) n`,
+  )
+  await service.sql(
+    `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now(), is_held_back = true
+     WHERE state = 'free' AND model = 'A100 40GB PCIe'`,
+  )
+  await service.ok('capacityRequestCreate', { body: { vm: vmBody() } as never })
+  await service.sql(`UPDATE capacity_requests SET created_at = created_at - interval '2 hours'`)
+  const text = await metrics()
+  const here = 'location="us-east1-a"'
+  expect(text).toContain(`slipway_gpus{${here},model="A40 48GB PCIe",state="held"} 1`)
+  expect(text).toContain(`slipway_gpus_suspect{${here},model="A100 80GB PCIe"} 1`)
+  expect(text).toContain('slipway_webhook_deliveries_pending 2')
+  expect(text).toContain(`slipway_capacity_requests_waiting{${here},family="a100"} 1`)
+  const age = sumOf(text, /slipway_capacity_requests_waiting_seconds\{location="us-east1-a",family="a100"\}/)
+  expect(age).toBeGreaterThanOrEqual(7_200)
+  expect(age).toBeLessThan(7_800)
 })
 
 test('the labels of the service are those of hardware, states and routes, and contain no id', async () => {

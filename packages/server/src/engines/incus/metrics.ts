@@ -1,4 +1,5 @@
 import type { VmSample } from '../engine.ts'
+import { asCompleted } from './as-completed.ts'
 import type { IncusContext } from './context.ts'
 import type { MemberList } from './fleet/members.ts'
 import { vmIdOf } from './instances.ts'
@@ -7,29 +8,30 @@ import { vmIdOf } from './instances.ts'
 const requestMs = 30_000
 const membersAtOnce = 4
 
-/** Reads the metrics of each member's guests. A member that does not respond is omitted. */
+/**
+ * Reads the metrics of each member's guests, with one request per member. A member that does not respond is
+ * omitted, and delays no other.
+ */
 export async function* sampleInstances(
   { client, config }: IncusContext,
   { members, isCluster }: MemberList,
   signal: AbortSignal,
 ): AsyncIterable<VmSample> {
-  const waiting = members.filter(({ status }) => status === 'Online' || status === 'Evacuated')
+  const responding = members.filter(({ status }) => status === 'Online' || status === 'Evacuated')
   // A server that ignores `target` returns its own guests each time.
   const known = new Set<string>()
-  while (waiting.length > 0) {
-    const texts = await Promise.all(
-      waiting.splice(0, membersAtOnce).map(({ name }) =>
-        client
-          .text('/1.0/metrics', {
-            signal,
-            query: { project: config.project, ...(isCluster && { target: name }) },
-            timeoutMs: requestMs,
-          })
-          .catch(() => Buffer.alloc(0)),
-      ),
-    )
+  const texts = asCompleted(responding, membersAtOnce, ({ name }) =>
+    client
+      .text('/1.0/metrics', {
+        signal,
+        query: { project: config.project, ...(isCluster && { target: name }) },
+        timeoutMs: requestMs,
+      })
+      .catch(() => Buffer.alloc(0)),
+  )
+  for await (const text of texts) {
     signal.throwIfAborted()
-    for (const sample of texts.flatMap((text) => parseMetrics(text.toString('utf8')))) {
+    for (const sample of parseMetrics(text.toString('utf8'))) {
       if (known.has(sample.vmId)) continue
       known.add(sample.vmId)
       yield sample

@@ -38,6 +38,10 @@ const gauges: Record<FleetMetric, GaugeFields> = {
     help: 'Capacity requests that wait in the queue, by location and GPU family.',
     labels: ['location', 'family'],
   },
+  capacity_requests_waiting_seconds: {
+    help: 'The age of the oldest capacity request of capacity_requests_waiting.',
+    labels: ['location', 'family'],
+  },
   webhook_deliveries_pending: { help: 'Webhook deliveries that have not succeeded or failed yet.' },
   webhook_lag_seconds: {
     help: 'The longest time that a webhook has been waiting to send a delivery that is due.',

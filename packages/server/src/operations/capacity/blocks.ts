@@ -3,10 +3,11 @@ import { type BlockReason, findBlockConditions, type RequestRow } from '../../st
 import { hasRoomInQuota } from '../../store/compute/organization-quotas.ts'
 import { readQuotas } from '../../store/compute/quotas.ts'
 import { budgetRefusal } from '../budget.ts'
+import { mayReplaceByPolicy } from '../health/guards.ts'
 
 /** Why a request is skipped. */
 export interface Block {
-  /** Shown as `blocked_by`. Empty if the request must only wait, for example after an unused hold. */
+  /** Shown as `blocked_by`. Empty if the request must only wait, for example after an unused hold or during a mass fault. */
   reason: BlockReason | ''
   /** When the reason ends, if that is known. */
   until: Date | null
@@ -21,6 +22,8 @@ export async function blockOf(tx: Tx, request: RequestRow, location: string): Pr
   if (!conditions.is_paid) return { reason: 'payment', until: null }
   if (request.on_available === 'hold' && conditions.no_hold_until)
     return { reason: '', until: conditions.no_hold_until }
+  if (request.replace_vm_id && !(await mayReplaceByPolicy(tx, request.replace_vm_id, location)))
+    return { reason: '', until: null }
   if (await budgetRefusal(tx, request.project_id)) return { reason: 'budget', until: null }
   return (await exceedsQuota(tx, request)) ? { reason: 'quota', until: null } : undefined
 }

@@ -7,12 +7,12 @@ import { lockQueues, touchQueuesOfRequest } from '../../store/capacity/queues.ts
 import { hasReplacementRequest, insertRequest } from '../../store/capacity/requests.ts'
 import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { system } from '../../store/events/events.ts'
-import { countReplacements, type ReplaceableVm } from '../../store/fleet/gpu-health.ts'
+import type { ReplaceableVm } from '../../store/fleet/gpu-health.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { emitRequest } from '../capacity/events.ts'
+import { mayReplaceByPolicy } from './guards.ts'
 import { admitVmReplace } from './replace.ts'
 
-const replacementsPerDay = 2
 const maxHoldSeconds = 900
 
 /**
@@ -26,7 +26,7 @@ export async function replaceByPolicy(
   try {
     await database.transaction(async (tx) => {
       const vm = await lockAnyVm(tx, id)
-      if (vm && isReplacementDue(vm) && (await countReplacements(tx, id)) < replacementsPerDay)
+      if (vm && isReplacementDue(vm) && (await mayReplaceByPolicy(tx, id, vm.location)))
         await admitVmReplace(tx, { ...system, projectId: vm.project_id }, vm)
     })
   } catch (error) {

@@ -73,7 +73,7 @@ export async function planVm(
       'startup_script',
       `must be a script: the image ${image.name} has no cloud-init and cannot read #cloud-config`,
     )
-  if (body.idle_policy) requireReporter(image)
+  if (body.idle_policy) requireReporter(image, location)
   const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
   if (!subnet)
     throw body.subnet_id === undefined

@@ -257,10 +257,14 @@ export const blockRequest = statement<
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** Leaves the request in the queue. The service does not check it again before it expires. */
+/**
+ * Leaves the request in the queue. The service does not check it again before it expires, unless it was
+ * blocked in the meantime: then its entries are closed, and the check of the block opens them again.
+ */
 export const leaveInQueue = statement<never, { id: string }, Tx>(
   'capacity_request_rest',
-  `UPDATE capacity_requests SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'`,
+  `UPDATE capacity_requests r SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'
+     AND NOT EXISTS (SELECT FROM capacity_places p WHERE p.request_id = r.id AND NOT p.is_open)`,
 ).runBy('id')
 
 /** Makes the service check the request immediately. */

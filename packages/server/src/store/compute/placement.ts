@@ -49,7 +49,7 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
 /** Lists the GPUs that wait for a reset, except those that an operator holds back. */
 export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string }>(
   'gpu_quarantined',
-  `SELECT g.id, g.pci_address, g.host_id, h.name AS host, g.quarantined_at
+  `SELECT g.id, g.pci_address, g.host_id, h.name AS host, g.quarantined_at, g.suspect_since IS NOT NULL AS is_suspect
    FROM gpus g JOIN hosts h ON h.id = g.host_id
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 ).allBy('location')
@@ -167,6 +167,8 @@ interface QuarantinedGpu {
   host_id: string
   host: string
   quarantined_at: Date
+  /** True if a fault of the GPU is known. */
+  is_suspect: boolean
 }
 
 /**

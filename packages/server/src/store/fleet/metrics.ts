@@ -20,6 +20,7 @@ export type FleetMetric =
   | 'operations_waiting'
   | 'operations_waiting_seconds'
   | 'capacity_requests_waiting'
+  | 'capacity_requests_waiting_seconds'
   | 'webhook_deliveries_pending'
   | 'webhook_lag_seconds'
   | 'clock_ahead_seconds'
@@ -87,6 +88,13 @@ export const readFleetMetrics = statement<FleetMetricRow>(
       `'location', location, 'family', family`,
       'waiting',
       'FROM capacity_lanes',
+    ),
+    series(
+      'capacity_requests_waiting_seconds',
+      `'location', l.location, 'family', l.family`,
+      secondsSince(`(SELECT min(r.created_at) FROM capacity_places p JOIN capacity_requests r ON r.id = p.request_id
+        WHERE p.is_open AND p.location = l.location AND p.family = l.family)`),
+      'FROM capacity_lanes l',
     ),
     series('webhook_deliveries_pending', '', 'count(*)', `FROM webhook_deliveries WHERE state = 'pending'`),
     series('webhook_lag_seconds', '', secondsSince('min(due_at)'), 'FROM webhooks WHERE due_at IS NOT NULL'),

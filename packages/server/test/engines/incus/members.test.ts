@@ -1,9 +1,14 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { HostReport } from '../../../src/engines/engine.ts'
+import { checksOf } from '../../../src/engines/incus/agent/gpu-checks.ts'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { scanGpus } from '../../../src/engines/sysfs-gpus.ts'
 import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
 import { incus, member, open, resourcesOf, signal, useStandIn } from '../../support/incus/stand-in-bench.ts'
+import { layOutSysfs } from '../../support/sysfs-fixture.ts'
 
 useStandIn()
 
@@ -24,6 +29,38 @@ test('the GPUs of a member are identified by their PCI ids, with NUMA node and I
   expect(gpus.map(({ numaNode }) => numaNode).sort()).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
   expect(new Set(gpus.map(({ iommuGroup }) => iommuGroup)).size).toBe(8)
   expect(reports.get('h200')!.gpus).toMatchObject([{ model: 'PCI 10de:2335', pciAddress: '0000:00:06.0' }])
+})
+
+test('the agent of a member checks its GPUs, and a GPU counts as reset only after the check that follows its last VM', async () => {
+  const root = await layOutSysfs('a100-80gb-8x-two-nodes')
+  const gpus = await scanGpus(root)
+  const [lost, held, absent, free] = gpus.map(({ pciAddress }) => pciAddress)
+  await writeFile(join(root, 'bus/pci/devices', lost!, 'config'), Buffer.alloc(64, 0xff))
+  const present = (await scanGpus(root)).filter(({ pciAddress }) => pciAddress !== absent)
+  const agent = {
+    filtersInternal: true,
+    gpuChecks: checksOf(present, [`${held} ${absent}`, '']),
+    applied: {},
+  }
+  const report = { 'user.slipway.agent': JSON.stringify(agent) }
+  incus.recorded.set('/1.0/cluster/members', [member('m1', 'Online', report)])
+  const [{ gpus: reported } = expect.fail('no report')] = await inventory(await open())
+  const seen = new Map(
+    reported.map(({ pciAddress, check, isClean }) => [pciAddress, [check?.passed, isClean]]),
+  )
+  expect([lost, held, absent, free].map((address) => seen.get(address!))).toEqual([
+    [false, true],
+    // The VM is gone, but the agent has not noticed it yet.
+    [undefined, false],
+    [false, true],
+    [true, true],
+  ])
+})
+
+test('without an agent, a member reports GPUs as reset, but no check', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const [{ gpus } = expect.fail('no report')] = await inventory(await open())
+  expect(gpus.map(({ check, isClean }) => [check, isClean])).toEqual(Array(8).fill([undefined, true]))
 })
 
 test('a member is unreachable when Incus reports it as offline, and closed when it is evacuated or does not filter traffic', async () => {
@@ -316,4 +353,41 @@ test('a cordon that Incus cannot write is an engine error, so that it is tried a
   await expect((await open()).cordonHost('m1', true, signal)).rejects.toMatchObject({
     ...{ name: 'EngineError', kind: 'unavailable', message: 'Incus: database is locked' },
   })
+})
+
+test('metrics are read with one request per member, and a member that does not respond delays no other', async () => {
+  const names = ['m1', 'm2', 'm3', 'm4', 'm5', 'm6']
+  incus.recorded.set('/1.0/cluster/members', [
+    ...names.map((name) => member(name)),
+    member('offline', 'Offline'),
+  ])
+  const vmAt = (name: string) => `00000000-0000-4000-8000-00000000000${name.at(-1)}`
+  incus.recorded.set('/1.0/metrics', ({ query }: ReceivedRequest) => {
+    const target = query.get('target')!
+    if (target === 'm2') return new Promise(() => {})
+    return Buffer.from(`incus_cpu_seconds_total{mode="user",name="vm-${vmAt(target)}"} 7\n`)
+  })
+  const seen: string[] = []
+  for await (const { vmId, host, guest } of (await open()).sample(signal)) {
+    expect([host, guest]).toEqual([{ slipway_vm_cpu_seconds_total: 7 }, null])
+    seen.push(vmId)
+    if (seen.length === names.length - 1) break
+  }
+  expect(seen.toSorted()).toEqual(names.filter((name) => name !== 'm2').map(vmAt))
+  const requests = incus.asked.filter(({ path }) => path === '/1.0/metrics')
+  expect(requests.map(({ query }) => query.get('target')).toSorted()).toEqual(names)
+  expect(incus.asked.filter(({ path }) => path.endsWith('/exec'))).toEqual([])
+})
+
+test('metrics of a server without a cluster are read with one request', async () => {
+  incus.recorded.set('/1.0', {
+    config: {},
+    environment: { server_clustered: false, server_name: 'only', server_version: '6.0.4' },
+  })
+  incus.recorded.set('/1.0/metrics', Buffer.from('incus_cpu_seconds_total{name="vm-a"} 1\n'))
+  const seen: string[] = []
+  for await (const { vmId } of (await open()).sample(signal)) seen.push(vmId)
+  expect(seen).toEqual(['a'])
+  const requests = incus.asked.filter(({ path }) => path === '/1.0/metrics')
+  expect(requests.map(({ query }) => query.get('target'))).toEqual([null])
 })

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
-import { resourcesOf } from '@slipway/testing/resources.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { offerImages } from '../../../src/setup/apply-config.ts'
@@ -33,7 +33,9 @@ beforeAll(async () => {
     config.locations = [...config.locations.slice(0, 1), ...both]
   })
   const source = { fingerprint: '5e'.repeat(32) }
-  await offerImages(service.database, location, [{ name: 'guest:latest', description: '', tags: [], source }])
+  await offerImages(service.database, location, [
+    { name: 'guest:latest', description: '', tags: ['slipway-guest'], source },
+  ])
 })
 afterAll(async () => {
   await service?.close()
@@ -57,6 +59,19 @@ test('a VM that has all GPUs of its host starts again right after its stop', asy
     return {}
   })
   await succeeded(await removeVm(id))
+})
+
+test('an idle policy is refused, because no engine reads the GPU load of guests in this location', async () => {
+  const { newVm } = resourcesOf(service)
+  const idle_policy = { min_gpu_utilization: 5, window_seconds: 600, action: 'stop' as const }
+  const wanted = { type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' }
+  const refused = { status: 400, body: { message: expect.stringContaining('do not report their GPU load') } }
+  expect(await service.call('vmCreate', { body: vmBody({ ...wanted, idle_policy }) })).toMatchObject(refused)
+  // The GPUs of the VM before are free after an inspection.
+  await service.server.reconciler.once()
+  const params = { vm_id: await newVm(wanted) }
+  expect(await service.call('vmUpdate', { params, body: { idle_policy } })).toMatchObject(refused)
+  expect((await service.call('vmUpdate', { params, body: { idle_policy: null } })).status).toBe(200)
 })
 
 test('operators get alerts with advice if an instance has the id of another VM, or Incus does not trust the client', async () => {

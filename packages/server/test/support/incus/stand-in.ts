@@ -13,7 +13,10 @@ export interface ReceivedRequest {
   body: unknown
 }
 
-/** The response for a path, or a function that returns it. Undefined is sent as 404, and an error as 500. */
+/**
+ * The response for a path, or a function that returns it. Undefined is sent as 404, an error as 500, and a
+ * buffer as it is.
+ */
 export type Recorded = unknown | ((asked: ReceivedRequest) => unknown)
 
 /** The response to a request that starts a background operation: the path of the operation. */
@@ -96,6 +99,10 @@ export class IncusStandIn {
     this.asked.push(asked)
     const found = this.recorded.get(`${asked.method} ${pathname}`) ?? this.recorded.get(pathname)
     const metadata = typeof found === 'function' ? await found(asked) : found
+    if (Buffer.isBuffer(metadata)) {
+      response.end(metadata)
+      return
+    }
     const error = metadata === undefined ? 'not found' : metadata instanceof Error ? metadata.message : null
     const code = metadata === undefined ? 404 : 500
     response.writeHead(error === null ? 200 : code, { 'content-type': 'application/json', etag: 'recorded' })

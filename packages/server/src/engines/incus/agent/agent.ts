@@ -1,11 +1,13 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { scanGpus } from '../../sysfs-gpus.ts'
 import type { IncusContext } from '../context.ts'
 import { IncusEvents } from '../events.ts'
 import { changeMember, findMember, serverInfo } from '../fleet/members.ts'
-import type { Instance } from '../instances.ts'
+import { type Instance, marks } from '../instances.ts'
 import { canLimitNetwork } from '../traffic-control.ts'
+import { checksOf } from './gpu-checks.ts'
 import {
   type AgentReport,
   agentKey,
@@ -45,6 +47,8 @@ export class Agent {
   readonly #network: HostNetwork
   /** Guests by instance name. */
   #guests = new Map<string, GuestNetwork>()
+  /** The PCI addresses of the GPUs of each instance, by instance name. */
+  #gpus = new Map<string, string>()
   #reported = ''
   #limitsNetwork = false
   #self = { name: '', isClustered: false, address: '' }
@@ -120,7 +124,8 @@ export class Agent {
     await this.#save(guests)
     const applied = Object.fromEntries(guests.map((guest) => [guest.vmId, versionOf(guest)]))
     const kernel = { filtersInternal: await filtersInternal(), limitsNetwork: this.#limitsNetwork }
-    await this.#report({ ...kernel, applied })
+    const gpuChecks = checksOf(await scanGpus('/sys'), this.#gpus.values())
+    await this.#report({ ...kernel, gpuChecks, applied })
   }
 
   async #readAll(): Promise<void> {
@@ -136,6 +141,7 @@ export class Agent {
     const instances = await this.#ctx.client.get<Instance[]>('/1.0/instances', {
       ...{ signal: this.#limit(), timeoutMs: readMs, query, headers: localOnly },
     })
+    this.#gpus = new Map(instances.map(({ name, config }) => [name, config[marks.gpus] ?? '']))
     this.#guests = new Map(
       instances.flatMap(({ name, config }) => {
         const guest = guestNetworkOf(config)
@@ -148,6 +154,8 @@ export class Agent {
     const path = `/1.0/instances/${name}`
     const instance = await this.#ctx.client.find<Instance>(path, { signal: this.#limit(), timeoutMs: readMs })
     const isHere = instance && (!this.#self.isClustered || instance.location === this.#self.name)
+    if (isHere) this.#gpus.set(name, instance.config[marks.gpus] ?? '')
+    else this.#gpus.delete(name)
     const guest = isHere ? guestNetworkOf(instance.config) : null
     if (isHere && !guest && instance.config[guestNetworkKey])
       this.#options.say(`the network of ${name} is invalid; its traffic is dropped`)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import { parseCidr } from '@slipway/contract'
 import type { CompiledRule } from '../../../domain/firewall.ts'
+import type { GpuCheck } from '../../engine.ts'
 
 /**
  * What a member's agent needs to know about a guest, stored as JSON in the configuration of its instance. A
@@ -32,6 +33,12 @@ export interface AgentReport {
   filtersInternal: boolean
   /** True if the member's kernel can limit network traffic. Agents of earlier versions do not report it. */
   limitsNetwork?: boolean
+  /**
+   * The checks of the member's GPUs, by PCI address. A GPU that an instance has is listed only if it fails, so
+   * that a passed check was made after the last instance released the GPU. Agents of earlier versions check
+   * nothing.
+   */
+  gpuChecks?: Record<string, GpuCheck>
   /** The version of each `GuestNetwork` that the member's kernel applies, by VM id. */
   applied: Record<string, string>
 }

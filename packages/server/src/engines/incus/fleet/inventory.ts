@@ -1,7 +1,8 @@
-import type { GpuReport, HostReport } from '../../engine.ts'
+import type { GpuCheck, GpuReport, HostReport } from '../../engine.ts'
 import { largestShare } from '../../gpu-models.ts'
 import { agentReportOf, generationOfVersion } from '../agent/guest-network.ts'
 import { isLocalBridge } from '../agent/local-networks.ts'
+import { asCompleted } from '../as-completed.ts'
 import type { IncusContext } from '../context.ts'
 import { type Acl, firewallGeneration, listAcls } from '../firewall.ts'
 import { type Instance, instanceName, listInstances, marks } from '../instances.ts'
@@ -28,6 +29,8 @@ export interface Cluster extends MemberList {
   /** The uplink of OVN networks, if there is one. */
   uplink: string | undefined
 }
+
+type CheckedCard = CardReport & { isReady: boolean }
 
 const maxConcurrentMembers = 16
 const objectsMs = 6_000
@@ -88,7 +91,8 @@ export async function* inventory(
       capabilities: capabilitiesOf(ctx, member, version, networking),
     }
     if (problems.length > 0) Object.assign(hardware.capabilities, { problems })
-    const gpus = cards(ctx, resources).map((card) => gpuReport(card, marked))
+    const checks = agentReportOf(member.config)?.gpuChecks
+    const gpus = cards(ctx, resources, checks).map((card) => gpuReport(card, marked))
     if (!objects) {
       yield { ...hardware, isSummary: true, gpus: gpus.map(unknownHolder), vms: [], disks: [] }
       continue
@@ -146,19 +150,30 @@ function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number 
   return { cpuCores: gpuCount * largestShare.cpuCores, memoryGb: gpuCount * largestShare.memoryGb }
 }
 
-function cards(ctx: IncusContext, resources: Resources): CardReport[] {
+type Checks = Record<string, GpuCheck> | undefined
+
+/**
+ * Returns the GPUs of a member. Declared GPUs, which exist only in the configuration, pass their check. A GPU
+ * that the agent has not checked since its last instance released it is not ready.
+ */
+function cards(ctx: IncusContext, resources: Resources, checks: Checks): CheckedCard[] {
   const declared = ctx.config.gpus.flatMap(({ model, count }) => Array<string>(count).fill(model))
-  if (declared.length === 0) return gpusOf(resources)
+  if (declared.length === 0)
+    return gpusOf(resources).map((card) => {
+      const check = checks?.[card.pciAddress]
+      return { ...card, ...(check && { check }), isReady: !checks || check !== undefined }
+    })
   return declared.map((model, index) => ({
     pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
     ...{ model, numaNode: 0, iommuGroup: index },
+    ...{ check: { passed: true, reasons: [] }, isReady: true },
   }))
 }
 
 /** A GPU is clean if no instance has it, because the kernel resets it when an instance releases it. */
-function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
+function gpuReport({ isReady, ...card }: CheckedCard, instances: Instance[]): GpuReport {
   const holder = instances.find(({ config }) => config[marks.gpus]?.split(' ').includes(card.pciAddress))
-  return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder }
+  return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder && isReady }
 }
 
 /** The generation of the firewall that applies to an instance of this member. */
@@ -219,25 +234,5 @@ function capabilitiesOf(
     guests: ctx.config.instanceType,
     network: hasOvn ? 'ovn' : 'bridge',
     not_enforced: problems,
-  }
-}
-
-/** Yields results as they arrive, with at most `limit` calls at the same time. */
-async function* asCompleted<T, R>(
-  items: T[],
-  limit: number,
-  work: (item: T) => Promise<R>,
-): AsyncIterable<R> {
-  const inProgress = new Map<T, Promise<{ item: T; result: R }>>()
-  const waiting = [...items]
-  while (waiting.length > 0 || inProgress.size > 0) {
-    for (const item of waiting.splice(0, limit - inProgress.size))
-      inProgress.set(
-        item,
-        work(item).then((result) => ({ item, result })),
-      )
-    const { item, result } = await Promise.race(inProgress.values())
-    inProgress.delete(item)
-    yield result
   }
 }

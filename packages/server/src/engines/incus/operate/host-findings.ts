@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { scanGpus } from '../../qemu/gpu/sysfs.ts'
+import { scanGpus } from '../../sysfs-gpus.ts'
 import { type Finding, ok, problem } from './finding.ts'
 
 /** The folders from which the state of a host's kernel is read. Tests use a recorded state. */

@@ -1,5 +1,5 @@
 import { EngineError } from '../../engine.ts'
-import { type SysfsGpu, scanGpus } from './sysfs.ts'
+import { type SysfsGpu, scanGpus } from '../../sysfs-gpus.ts'
 import type { PassthroughGpu } from './vfio.ts'
 
 export type GpuOption = { model: string; count: number }[] | { pci: string }[]

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { GpuCheck } from '../../engine.ts'
-import { modelByPciId } from '../../gpu-models.ts'
+import type { GpuCheck } from './engine.ts'
+import { modelByPciId } from './gpu-models.ts'
 
 const nvidia = '0x10de'
 const pciBridgeClass = '0x06'
