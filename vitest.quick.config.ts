@@ -22,7 +22,7 @@ const withManyCases = [
   'packages/server/test/http/{fuzz,limits,database-away}.test.ts',
   'packages/server/test/operations/{model,laws,faults,races,time,demo}.test.ts',
   'packages/server/test/operations/{firewalls,large-fleet,lost,one-connection,ranges}.test.ts',
-  'packages/server/test/store/{placement,plans,migrate,migrated-data}.test.ts',
+  'packages/server/test/store/{placement,plans}.test.ts',
 ]
 /** These suites compile packages. */
 const withBuilds = ['packages/sdk/test/examples.test.ts', 'packages/testing/test/{packages,build}.test.ts']
