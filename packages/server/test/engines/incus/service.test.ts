@@ -35,7 +35,10 @@ beforeAll(async () => {
     servers.push(server)
     return server.url
   }
-  const urls: Record<string, string> = { [imposter]: await serverWith('second'), [expired]: await serverWith('expired') }
+  const urls: Record<string, string> = {
+    [imposter]: await serverWith('second'),
+    [expired]: await serverWith('expired'),
+  }
   service = await startService((config) => {
     const base = { description: '', engine: 'incus', storage: 'local', publicIpv4: '' } as const
     const locationAt = (name: string, socket: string) => ({
