@@ -1,23 +1,22 @@
 import { existsSync } from 'node:fs'
 import { appendFile, readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { ConfigError, loadConfig } from './config/index.ts'
 import { runAgent } from './engines/incus/operate/agent.ts'
 import type { IncusLocation } from './engines/incus/operate/doctor.ts'
 import { init } from './engines/incus/operate/init.ts'
-import { join } from './engines/incus/operate/join.ts'
+import { join, readPastedToken } from './engines/incus/operate/join.ts'
 
 const usage = `Usage: slipway-server incus init [--address HOST:8443] [--location NAME] [--public-ipv4 BLOCK]
                                  [--storage-driver NAME] [--storage-source DEVICE] [--config FILE] [--socket PATH]
-       slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
+       slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]
        slipway-server incus agent [--project NAME] [--state-dir DIR] [--socket PATH]
 
 init prepares Incus on this machine for VMs: it creates a storage pool and a project, enables filtering of traffic
 between guests, and adds the location to FILE (default slipway.toml). With --address, it also creates a cluster of one
 member, and a certificate for the service. join makes this machine the next member; to get the token, run "incus
-cluster add NAME" on a member. Both commands can be repeated. agent runs on every member of a cluster until it is
+cluster add NAME" on a member; join reads it from standard input. Both commands can be repeated. agent runs on every member of a cluster until it is
 stopped: it creates the bridges, addresses and packet filters of the member's VMs.`
 
 const options = {
@@ -61,7 +60,10 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
       // Only the defaults and the socket of this location are used.
       const [location] = locationsOf(blockOf({ ...values, address: '' }))
       if (location?.engine !== 'incus') throw new ConfigError('the location uses another engine')
-      const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
+      const readToken = () => {
+        if (process.stdin.isTTY) say('Paste the token that "incus cluster add NAME" printed on a member:')
+        return readPastedToken(process.stdin)
+      }
       await join(location.incus, { readToken, address, storageSource, say })
       return say(
         `Next: add "https://${address}" to urls in slipway.toml; then slipway-server doctor --engine incus`,

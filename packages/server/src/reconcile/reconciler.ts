@@ -46,6 +46,11 @@ const firstReportsMs = 5_000
  */
 const rest = { factor: 9, longestMs: 20_000 }
 const longestRestMsWithDownHosts = 4_000
+/**
+ * Incus needs 20 seconds to notice that a member is lost, so the service must not add much. An inspection of a
+ * large cluster takes seconds because it waits for members, not because it has work to do.
+ */
+const longestRestMsForIncus = { up: 2_500, down: 1_000 }
 
 /**
  * Compares the database with the engines and acts on differences. It may run at any time, in any number of
@@ -120,6 +125,7 @@ export class Reconciler {
     const unwatch = engines.get(location)!.watch((vmId) => this.#hints.add(vmId))
     leaving.signal.addEventListener('abort', unwatch)
     let areHostsUp = true
+    const isIncus = this.#engineOf(location) === 'incus'
     const turn = {
       name: reportsTurn(location),
       everyMs: reportMs,
@@ -127,10 +133,13 @@ export class Reconciler {
       // shorter, so that its return is noticed within seconds.
       get rest() {
         const longestMs = areHostsUp ? rest.longestMs : longestRestMsWithDownHosts
-        return { longestMs, factor: (rest.factor + 1) * engines.size - 1 }
+        return {
+          longestMs: isIncus ? longestRestMsForIncus[areHostsUp ? 'up' : 'down'] : longestMs,
+          factor: (rest.factor + 1) * engines.size - 1,
+        }
       },
     }
-    const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
+    const restMs = this.#engineOf(location) === 'simulated' ? simulatedRestMs : 0
     const inspect = async (signal: AbortSignal) => {
       areHostsUp = await this.#inventory.reconcileLocation(location, signal)
     }
@@ -244,9 +253,9 @@ export class Reconciler {
     await Promise.all(silent.map(({ location }) => this.#inventory.reconcileLocation(location, stopping)))
   }
 
-  #isSimulated(location: string): boolean {
+  #engineOf(location: string): string | undefined {
     const { locations } = this.#services.config
-    return locations.find(({ name }) => name === location)?.engine === 'simulated'
+    return locations.find(({ name }) => name === location)?.engine
   }
 
   #when(kind: WorkKind, work: () => Promise<unknown>): void {

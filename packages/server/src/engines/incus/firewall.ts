@@ -36,6 +36,18 @@ export interface ProtectedVm {
 const generationKey = (vmId: string) => `user.slipway.firewall.${vmId}`
 const pathOf = (bridge: string) => `/1.0/network-acls/${bridge}`
 const maxAttempts = 10
+const writeMs = 30_000
+
+/** A change of the rules of one VM that has not been written. */
+interface AclChange {
+  vmId: string
+  generation: number
+  signal: AbortSignal
+  rewrite: (acl: Acl) => Omit<Acl, 'description'>
+  /** False if the ACL has newer rules. */
+  resolve: (isNewest: boolean) => void
+  reject: (error: unknown) => void
+}
 
 /** Returns the rules of one VM in the format of Incus. Incus, like Slipway, evaluates drop rules first. */
 function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
@@ -106,6 +118,7 @@ function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
 export class Firewalls {
   readonly #ctx: IncusContext
   readonly #writes = new InOrder()
+  readonly #pending = new Map<string, AclChange[]>()
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
@@ -142,39 +155,83 @@ export class Firewalls {
     })
   }
 
-  /** Within this process, writes to the same ACL run one after another. */
+  /**
+   * Within this process, writes to the same ACL run one after another. Changes that arrive in the meantime are
+   * written together, because Incus takes about a second to write a large ACL.
+   */
   #write(
     bridge: string,
     vmId: string,
     generation: number,
     signal: AbortSignal,
-    change: (acl: Acl) => Omit<Acl, 'description'>,
+    rewrite: AclChange['rewrite'],
   ): Promise<boolean> {
-    return this.#writes.do(bridge, async () => {
-      for (let attempt = 0; attempt < maxAttempts; attempt++) {
-        const found = await this.#ctx.client.findTagged<Acl>(pathOf(bridge), { signal })
-        if (!found) throw new EngineError('missing', `no such network: ${bridge}`)
-        const { value: acl, etag } = found
-        const known = firewallGeneration(acl, vmId)
-        if (known > generation) return false
-        const wanted = change(acl)
-        const key = generationKey(vmId)
-        if (attempt > 0 && wanted.config[key] === acl.config[key]) return true
-        const body = { description: acl.description, ...wanted }
-        try {
-          await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: etag })
-        } catch (error) {
-          // Every member that responds already has these rules.
-          if (saysMemberDown(error) && known === generation) return true
-          if (!isCode(error, 412)) throw unavailable(error)
-        }
-      }
-      throw new EngineError(
-        'unavailable',
-        `the firewall of VM ${vmId} could not be written: other processes changed its bridge's rules during each of ${maxAttempts} attempts`,
-      )
+    return new Promise((resolve, reject) => {
+      const change = { vmId, generation, signal, rewrite, resolve, reject }
+      this.#pending.set(bridge, [...(this.#pending.get(bridge) ?? []), change])
+      void this.#writes.do(bridge, () => this.#writePending(bridge))
     })
   }
+
+  /** Writes the first pending change of each VM. */
+  async #writePending(bridge: string): Promise<void> {
+    const pending = (this.#pending.get(bridge) ?? []).filter(({ signal, reject }) => {
+      if (signal.aborted) reject(signal.reason)
+      return !signal.aborted
+    })
+    const batch = [...new Map(pending.toReversed().map((change) => [change.vmId, change])).values()]
+    const later = pending.filter((change) => !batch.includes(change))
+    if (later.length > 0) this.#pending.set(bridge, later)
+    else this.#pending.delete(bridge)
+    if (batch.length === 0) return
+    await this.#writeBatch(bridge, batch).catch(async (error) => {
+      if (batch.length === 1) return batch[0]!.reject(error)
+      // One change may be the reason why Incus refused all of them. A change that was written is not repeated.
+      for (const change of batch) {
+        if (change.signal.aborted) change.reject(error)
+        else await this.#writeBatch(bridge, [change]).catch(change.reject)
+      }
+    })
+  }
+
+  async #writeBatch(bridge: string, batch: AclChange[]): Promise<void> {
+    const signal = AbortSignal.timeout(writeMs)
+    let open = batch
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const found = await this.#ctx.client.findTagged<Acl>(pathOf(bridge), { signal })
+      if (!found) throw new EngineError('missing', `no such network: ${bridge}`)
+      const { value: acl, etag } = found
+      open = open.filter((change) => !isSettled(acl, change, attempt > 0))
+      if (open.length === 0) return
+      const body = open.reduce((now, { rewrite }) => ({ ...rewrite(now), description: acl.description }), acl)
+      try {
+        await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: etag })
+      } catch (error) {
+        if (saysMemberDown(error)) {
+          // Every member that responds already has these rules.
+          const applied = open.filter(({ vmId, generation }) => firewallGeneration(acl, vmId) === generation)
+          for (const { resolve } of applied) resolve(true)
+          open = open.filter((change) => !applied.includes(change))
+          if (open.length === 0) return
+        }
+        if (!isCode(error, 412)) throw unavailable(error)
+      }
+    }
+    const ids = open.map(({ vmId }) => vmId).join(', ')
+    throw new EngineError(
+      'unavailable',
+      `the firewall of VM ${ids} could not be written: other processes changed its bridge's rules during each of ${maxAttempts} attempts`,
+    )
+  }
+}
+
+/** Returns true, and resolves the change, if the ACL has it already or has newer rules of the VM. */
+function isSettled(acl: Acl, { vmId, generation, rewrite, resolve }: AclChange, isWritten: boolean): boolean {
+  const key = generationKey(vmId)
+  const isNewer = firewallGeneration(acl, vmId) > generation
+  if (!isNewer && !(isWritten && rewrite(acl).config[key] === acl.config[key])) return false
+  resolve(!isNewer)
+  return true
 }
 
 export const firewallGeneration = (acl: Pick<Acl, 'config'>, vmId: string): number =>

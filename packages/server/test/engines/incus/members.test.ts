@@ -190,6 +190,24 @@ test('an offline member whose probe takes too long is unreachable only after the
   expect(await seen()).toEqual(['m2 unreachable', 'm1'])
 })
 
+test('while most members are offline, a member whose probe takes too long is not unreachable, because no leader may be elected yet', async () => {
+  const list = (status: string) => [member('m1'), member('m2', 'Offline'), member('m3', status)]
+  incus.recorded.set('/1.0/cluster/members', list('Offline'))
+  incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
+    query.get('target') === 'm2' ? new Promise(() => {}) : resourcesOf('a100-80gb-8x-two-nodes'),
+  )
+  const opened = await open()
+  await expect(inventory(opened)).rejects.toMatchObject(unreadable)
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_000)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await expect(inventory(opened)).rejects.toMatchObject(unreadable)
+  // The new leader has recorded a heartbeat of m3, but none of m2.
+  incus.recorded.set('/1.0/cluster/members', list('Online'))
+  const reports = await inventory(opened)
+  expect(reports.filter(({ isUnreachable }) => isUnreachable).map(({ name }) => name)).toEqual(['m2'])
+})
+
 test('a cluster in which most members seem offline at the same time is unreadable, and no member counts as unreachable', async () => {
   const offline = [member('m2', 'Offline'), member('m3', 'Offline')]
   incus.recorded.set('/1.0/cluster/members', [member('m1'), ...offline])

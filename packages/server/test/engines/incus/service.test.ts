@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,9 +14,13 @@ import { IncusStandIn } from '../../support/incus/stand-in.ts'
 
 const location = 'gpu-a'
 const untrusting = 'gpu-b'
+const imposter = 'gpu-c'
+const expired = 'gpu-d'
+const tls = (name: string) => join(import.meta.dirname, '../../support/fixtures/tls', name)
 let dir: string
 let incus: ClusterWithAgents
 let stranger: IncusStandIn
+const servers: IncusStandIn[] = []
 let service: TestService
 
 beforeAll(async () => {
@@ -24,13 +29,33 @@ beforeAll(async () => {
   stranger = await new IncusStandIn().open(join(dir, 'stranger'))
   stranger.recorded.set('/1.0', { auth: 'untrusted', config: {} })
   stranger.recorded.set('/1.0/projects/slipway', {})
+  const serverWith = async (name: string) => {
+    const [cert, key] = [readFileSync(tls(`${name}.crt`), 'utf8'), readFileSync(tls(`${name}.key`), 'utf8')]
+    const server = await new IncusStandIn({ cert, key, ca: cert }).open()
+    servers.push(server)
+    return server.url
+  }
+  const urls: Record<string, string> = {
+    [imposter]: await serverWith('second'),
+    [expired]: await serverWith('expired'),
+  }
   service = await startService((config) => {
     const base = { description: '', engine: 'incus', storage: 'local', publicIpv4: '' } as const
     const locationAt = (name: string, socket: string) => ({
       ...{ ...base, name, incus: incusConfig({ socket: join(dir, socket) }) },
     })
     const both = [locationAt(location, 'socket'), locationAt(untrusting, 'stranger')]
-    config.locations = [...config.locations.slice(0, 1), ...both]
+    const secured = (name: string, serverCert: string) => ({
+      ...{ ...base, name },
+      incus: incusConfig({
+        urls: [urls[name]],
+        client_cert_file: tls('second.crt'),
+        client_key_file: tls('second.key'),
+        server_cert_file: tls(serverCert),
+      }),
+    })
+    const failing = [secured(imposter, 'first.crt'), secured(expired, 'expired.crt')]
+    config.locations = [...config.locations.slice(0, 1), ...both, ...failing]
   })
   const source = { fingerprint: '5e'.repeat(32) }
   await offerImages(service.database, location, [
@@ -41,6 +66,7 @@ afterAll(async () => {
   await service?.close()
   await incus?.close()
   await stranger?.close()
+  for (const server of servers) await server.close()
   await rm(dir, { recursive: true })
 })
 
@@ -82,7 +108,9 @@ test('operators get alerts with advice if an instance has the id of another VM, 
     return items.filter((alert) => alert.kind === kind).map(({ name, message }) => `${name}: ${message}`)
   }
   const trustCommand = 'does not trust the client certificate: run incus config trust add-certificate'
-  const unread = await eventually(async () => (await messages('location_unread'))[0])
+  const unread = await eventually(async () =>
+    (await messages('location_unread')).find((message) => message.startsWith(untrusting)),
+  )
   expect(unread).toMatch(new RegExp(`^${untrusting}: .*${trustCommand}`))
   const { items } = await service.ok('adminLocationList', operator)
   expect(items.find(({ name }) => name === untrusting)?.engine_problem).toContain(trustCommand)
@@ -98,4 +126,13 @@ test('operators get alerts with advice if an instance has the id of another VM, 
   incus.instances.delete('copy')
   incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/copy' } })
   await eventually(async () => (await messages('host_problem')).length === 0)
+})
+
+test('operators see that the certificate of a server is not the expected one, or has expired', async () => {
+  const problemOf = async (location: string) => {
+    const { items } = await service.ok('adminLocationList', { token: service.credentials.operator_key })
+    return items.find(({ name }) => name === location)?.engine_problem
+  }
+  expect(await eventually(() => problemOf(imposter))).toContain('is not the one in server_cert_file')
+  expect(await eventually(() => problemOf(expired))).toContain('the certificate of the server has expired')
 })

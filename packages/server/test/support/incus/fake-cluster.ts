@@ -4,10 +4,13 @@ import type { ReceivedRequest } from './stand-in.ts'
 
 export const fingerprint = '5e'.repeat(32)
 
+/** By default, Incus shows a member as offline when it has not received a heartbeat for this time. */
+const offlineThresholdMs = 20_000
+
 export interface FakeClusterOptions {
   members: number
   instancesPerMember: number
-  /** Members that Incus shows as offline. */
+  /** Members whose machines are off, and which Incus shows as offline. */
   dead: number
   /** Members that are online but do not respond. */
   hanging: number
@@ -24,6 +27,8 @@ export class FakeCluster extends ClusterWithAgents {
   /** How each member behaves now; the key is its name. */
   readonly behavior = new Map<string, 'dead' | 'hanging'>()
   readonly #options: FakeClusterOptions
+  /** When each member that is off sent its last heartbeat. */
+  readonly #lastHeartbeatMs = new Map<string, number>()
 
   constructor(options: FakeClusterOptions) {
     const names = Array.from({ length: options.members }, (_, index) => `m${index + 1}`)
@@ -37,7 +42,7 @@ export class FakeCluster extends ClusterWithAgents {
     this.recorded.set('/1.0/cluster/members', () =>
       members().map((member) => ({
         ...member,
-        status: this.behavior.get(member.server_name) === 'dead' ? 'Offline' : 'Online',
+        status: this.#isOffline(member.server_name) ? 'Offline' : 'Online',
       })),
     )
     const resources = this.recorded.get('/1.0/resources')
@@ -57,6 +62,17 @@ export class FakeCluster extends ClusterWithAgents {
     )
     for (const location of names)
       for (let index = 0; index < options.instancesPerMember; index++) this.#addOld(location, index)
+  }
+
+  /** Switches the machine of a member off. */
+  switchOff(name: string): void {
+    this.behavior.set(name, 'dead')
+    this.#lastHeartbeatMs.set(name, performance.now())
+  }
+
+  #isOffline(name: string): boolean {
+    const lastHeartbeatMs = this.#lastHeartbeatMs.get(name) ?? Number.NEGATIVE_INFINITY
+    return this.behavior.get(name) === 'dead' && performance.now() - lastHeartbeatMs > offlineThresholdMs
   }
 
   /** Adds an instance that does not belong to Slipway and only makes lists longer. */
@@ -95,9 +111,8 @@ export class FakeCluster extends ClusterWithAgents {
   }
 
   async #at<T>(member: string, work: () => T): Promise<T | undefined> {
-    const behavior = this.behavior.get(member)
-    if (behavior === 'dead') return undefined
-    if (behavior === 'hanging') return new Promise(() => {})
+    // A request to a machine that is off has no response either.
+    if (this.behavior.has(member)) return new Promise(() => {})
     // The same delay for each request to a member.
     await sleep(1 + ((this.names.indexOf(member) * 7) % this.#options.delayMs))
     return work()

@@ -3,6 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
+import { IncusClient } from '../../../src/engines/incus/client.ts'
+import { openConnections } from '../../../src/engines/incus/connections.ts'
+import type { IncusContext } from '../../../src/engines/incus/context.ts'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
 import { createIncusEngine, type IncusOptions } from '../../../src/engines/incus/index.ts'
 import { incusConfig } from './config.ts'
@@ -13,6 +16,7 @@ export const signal = AbortSignal.timeout(600_000)
 let dir: string
 export let incus: IncusStandIn
 let engine: IncusEngine | undefined
+const clients: IncusClient[] = []
 
 /**
  * Gives each test of the calling file a new fake Incus server, and an engine that is closed after the test.
@@ -35,6 +39,7 @@ export function useStandIn(): void {
   afterEach(async () => {
     await engine?.close()
     engine = undefined
+    for (const client of clients.splice(0)) await client.close()
     await incus.close()
     await rm(dir, { recursive: true })
   })
@@ -49,6 +54,14 @@ export async function open(
   })
   engine = await createIncusEngine({ config, ...options })
   return engine
+}
+
+/** Returns a context that is connected to the fake, for parts of the engine. */
+export async function contextOf(): Promise<IncusContext> {
+  const config = incusConfig({ socket: join(dir, 'socket') })
+  const client = new IncusClient(await openConnections(config), config.project)
+  clients.push(client)
+  return { client, config, answersSsh: async () => false }
 }
 
 export const member = (server_name: string, status = 'Online', config = {}) => ({

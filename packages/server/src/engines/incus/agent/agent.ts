@@ -1,6 +1,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { run } from '../../qemu/command.ts'
 import { scanGpus } from '../../sysfs-gpus.ts'
 import type { IncusContext } from '../context.ts'
 import { IncusEvents } from '../events.ts'
@@ -65,9 +66,11 @@ export class Agent {
   async run(): Promise<void> {
     const { signal, say } = this.#options
     await this.#network.prepare()
-    // After a boot, the bridges and filters must exist before Incus starts the guests.
     await this.#restore()
     say('the packet filter is loaded')
+    // After a boot, the bridges and filters must exist before Incus starts the guests. systemd starts Incus
+    // only after this call.
+    if (process.env.NOTIFY_SOCKET) await run('systemd-notify', ['--ready'])
     const events = new IncusEvents(
       this.#ctx.client,
       (name, member) => this.#addChange(name, member),

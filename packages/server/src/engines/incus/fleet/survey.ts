@@ -27,8 +27,11 @@ const silentMs = 2_000
 const recheckMs = 60_000
 /** The time limit for members that may be down. It is short, because all other reports wait for them. */
 const recheckReadMs = 2_000
-/** An election, and the first heartbeats after it, take less than this time. */
-const electionMs = 20_000
+/**
+ * Incus sends heartbeats every ten seconds, and records them for all members at once. If a member is still
+ * offline after this time while most members are online, the leader has recorded heartbeats without it.
+ */
+const electionMs = 10_000
 
 /** Remembers what the last inventory read, and whether that may have changed since. */
 export class Survey {
@@ -100,12 +103,15 @@ export class Survey {
    * their real status. While a cluster elects a leader, Incus can show healthy members as offline, and
    * requests to them can take too long. Therefore this fails if more than half of the members do not respond.
    * It also fails while an election may be in progress: for `electionMs` after a probe of a member first took
-   * too long.
+   * too long, and as long as Incus shows more than half of the members as offline.
    */
   async recheckOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
     const results = await Promise.all(members.map((member) => this.#probeIfOffline(member, signal)))
     const failed = results.filter((result) => result === 'no' || result === 'late')
-    if (results.includes('maybe electing') || failed.length * 2 > members.length)
+    const probed = results.filter((result) => result !== 'not probed')
+    const mayBeElecting =
+      results.includes('maybe electing') || (results.includes('late') && probed.length * 2 > members.length)
+    if (mayBeElecting || failed.length * 2 > members.length)
       throw new EngineError(
         'unavailable',
         'Incus shows members as offline, and requests to them take too long',
@@ -130,9 +136,10 @@ export class Survey {
     const offline = this.#offline.get(name) ?? { sinceMs: performance.now() }
     this.#offline.set(name, offline)
     const isRecent = performance.now() - offline.sinceMs < recheckMs
+    const probedAtMs = performance.now()
     const result = isRecent ? await this.#probe(name, signal) : 'not probed'
     if (result !== 'late') return result
-    offline.lateSinceMs ??= performance.now()
+    offline.lateSinceMs ??= probedAtMs
     return performance.now() - offline.lateSinceMs < electionMs ? 'maybe electing' : 'late'
   }
 

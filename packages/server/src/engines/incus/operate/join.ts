@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import type { IncusConfig } from '../../../config/index.ts'
 import { EngineError } from '../../engine.ts'
 import { run } from '../../qemu/command.ts'
@@ -15,6 +16,15 @@ export interface JoinOptions {
 }
 
 const joinMs = 180_000
+
+/**
+ * Returns the first line that can be a token, without waiting for the end of the input. `incus cluster add`
+ * prints a sentence before the token.
+ */
+export async function readPastedToken(input: NodeJS.ReadableStream): Promise<string> {
+  for await (const line of createInterface({ input })) if (/^\S+$/.test(line.trim())) return line.trim()
+  return ''
+}
 
 /** Adds this machine's daemon to the token's cluster. */
 export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
