@@ -92,6 +92,8 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         method: 'PATCH',
         path: `/vms/${vm.id}`,
         body: { type },
+        terraform: 'vm',
+        changes: vm.name,
       })}
     >
       <SelectField
