@@ -159,7 +159,7 @@ slipway vm rename train-7 train-8`)
 })
 
 test('an action on several VMs is shown as one command and one request per VM', () => {
-  const vms = [vm, { ...vm, id: 'w', name: 'train-8' }] as Vm[]
+  const vms = [vm, { ...vm, id: 'w', name: 'train-8' }] as unknown as Vm[]
   const input = { setLabels: 'team=infra', removedLabels: [], isProtected: false }
   expect(bulkCommands('labels', vms, input)).toMatchObject({
     cli: 'slipway vm label train-7 team=infra\nslipway vm label train-8 team=infra',

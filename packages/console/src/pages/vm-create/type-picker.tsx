@@ -1,6 +1,5 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
-import { count, plural, usd } from '../../lib/format.ts'
-import { NoBreak } from '../../ui/no-break.tsx'
+import { count, memoryText, plural, usd } from '../../lib/format.ts'
 import { partId } from './problem.tsx'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
@@ -58,11 +57,11 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 className="absolute opacity-0"
                 checked={value === type.name}
                 onChange={() => onChange(type.name)}
-                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB RAM, ${usd(price?.usd)} per hour, ${stock.text}`}
+                aria-label={`${type.name}, ${type.cpuCores} cores, ${memoryText(type)}, ${usd(price?.usd)} per hour, ${stock.text}`}
               />
               <span className="text-base font-semibold">{type.name}</span>
               <span className="figures text-ink-muted">
-                {type.cpuCores} cores, <NoBreak>{count(type.memoryGb)} GB RAM</NoBreak>
+                {type.cpuCores} cores, {memoryText(type)}
               </span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
               <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>

@@ -5,7 +5,7 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
-import { count, localDate, timeZone, usd } from '../../lib/format.ts'
+import { count, localDate, memoryText, timeZone, usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
@@ -100,9 +100,9 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         label="Type"
         value={type}
         onChange={setType}
-        choices={choices.map(({ name, cpuCores, memoryGb }) => ({
-          value: name,
-          label: `${name} (${cpuCores} cores, ${memoryGb} GB, ${priceOf(name)})`,
+        choices={choices.map((choice) => ({
+          value: choice.name,
+          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)}, ${priceOf(choice.name)})`,
         }))}
         hint="The VM gets its GPUs when it starts. It is not billed until then."
       />
