@@ -49,7 +49,7 @@ test('numbers, amounts and percentages have the format of the locale', () => {
 test('times have the format of the locale, and their zone is visible', () => {
   const evening = '2024-11-18T20:05:09.000Z'
   expect(format.localDate(evening)).toBe('19. Nov. 2024, 5:05')
-  expect(format.localDate(evening, 'seconds', true)).toBe('19. Nov. 2024, 05:05:09 GMT+9')
+  expect(format.localDate(evening, 'seconds', true)).toBe('19. Nov. 2024, 5:05:09 GMT+9')
   expect(format.localDate(evening, 'days')).toBe('19. Nov. 2024')
   expect(format.zonedTitle('Created')).toBe('Created (GMT+9)')
 })
