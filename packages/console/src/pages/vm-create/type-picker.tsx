@@ -1,5 +1,6 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
 import { count, memoryText, plural, usd } from '../../lib/format.ts'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { partId } from './problem.tsx'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
@@ -38,6 +39,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
       <div className="mb-1.5 flex items-baseline gap-2">
         <span className="font-medium">{families[family].model}</span>
         <span className="text-sm text-ink-muted">
+          {count(families[family].gpuMemoryGb)} GB memory per GPU,{' '}
           {families[family].nvmeGb > 0 ? 'with local NVMe scratch' : 'no local disk'}
         </span>
       </div>
@@ -61,7 +63,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
               />
               <span className="text-base font-semibold">{type.name}</span>
               <span className="figures text-ink-muted">
-                {type.cpuCores} cores, {memoryText(type)}
+                {type.cpuCores} cores, <NoBreak>{count(type.memoryGb)} GB RAM</NoBreak>
               </span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
               <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>
