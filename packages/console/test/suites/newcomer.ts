@@ -199,7 +199,6 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await dialog().waitFor({ state: 'detached' })
     await pressChord(page, 'g', 'v')
     await page.getByRole('heading', { level: 1, name: 'VMs' }).waitFor()
-    await page.locator('main:focus').waitFor()
     await main().getByText('by-keyboard').first().waitFor({ state: 'detached' })
   })
 
