@@ -124,7 +124,7 @@ test('vm list and vm show have the expected output in every format', async () =>
     'vm.txt',
     ['vm', 'list', '-o', 'columns=name,type,state,location,image,age'],
     ['vm', 'list', '--no-header', '-o', 'columns=name,state,type'],
-    ['vm', 'list', '--state', 'shutoff'],
+    ['vm', 'list', '--state', 'stopped'],
     ['vm', 'show', 'train-7'],
     ['vm', 'show', 'train-7', '-o', 'columns=name,state'],
     ['vm', 'list', '-o', 'json'],
@@ -359,6 +359,17 @@ test('firewall rules can be written as text, listed, tested, changed and deleted
     ['firewall', 'allow', 'nonsense'],
   )
   await slipway('vm', 'delete', 'target', '--yes')
+})
+
+test('words of the API are accepted beside those of the CLI', async () => {
+  for (const direction of ['outbound', 'egress']) {
+    const name = `to-${direction}`
+    const rule = await json('firewall', 'create', name, '--direction', direction)
+    expect(rule).toMatchObject({ direction: 'egress' })
+    await slipway('firewall', 'delete', name, '--yes')
+  }
+  const vm = ['vm', 'list', '-o', 'columns=name,state', '--state']
+  expect((await slipway(...vm, 'shutoff')).stdout).toBe((await slipway(...vm, 'stopped')).stdout)
 })
 
 test('networks and subnets can be created, listed, renamed and deleted', async () => {

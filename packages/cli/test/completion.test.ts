@@ -43,10 +43,10 @@ test('completion offers commands, options, fixed values and live names', async (
 test('completion offers every fixed value, also within a list, after a colon and after an equals sign', async () => {
   expect(await complete('vm', 'list', '--state', 'running,s')).toEqual([
     'running,stopping',
-    'running,shutoff',
+    'running,stopped',
     'running,starting',
   ])
-  expect(await complete('vm', 'list', '--state=sh')).toEqual(['--state=shutoff'])
+  expect(await complete('vm', 'list', '--state=stopp')).toEqual(['--state=stopping', '--state=stopped'])
   expect(await complete('vm', 'list', '-o', 'columns=name,pu')).toEqual(['columns=name,public_ip'])
   expect(await complete('vm', 'create', '--disk', 'datasets:read-o')).toEqual(['datasets:read-only'])
   expect(await complete('vm', 'create', '--location', 'us-east1-a,')).toEqual([
@@ -95,7 +95,7 @@ test('bash completes the words of a command, and live names', async () => {
 test('bash completes after characters at which it splits words', async () => {
   expect(await inBash('vm', 'create', '--image', 'debian12', ':', 'la')).toEqual(['latest'])
   expect(await inBash('vm', 'create', '--image', 'debian12', ':')).toEqual(['latest'])
-  expect(await inBash('vm', 'list', '--state', '=', 'sh')).toEqual(['shutoff'])
+  expect(await inBash('vm', 'list', '--state', '=', 'runn')).toEqual(['running'])
   expect(await inBash('vm', 'list', '-o', 'columns', '=', 'pub')).toEqual(['public_ip'])
 })
 

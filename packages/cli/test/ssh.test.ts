@@ -117,7 +117,7 @@ test('a simulated or stopped VM is reported as such immediately', async () => {
     expect(stderr).toMatch(/^slipway: pretended is simulated: there is no machine behind 198\.18\./)
   }
   await slipway('vm', 'stop', 'pretended', '--quiet')
-  expect((await run('vm', 'ssh', 'pretended')).stderr).toContain('it is shutoff')
+  expect((await run('vm', 'ssh', 'pretended')).stderr).toContain('it is stopped')
 })
 
 test('exports list the running VMs', async () => {

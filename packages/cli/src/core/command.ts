@@ -45,6 +45,8 @@ export interface OptionSpec {
   required?: boolean
   /** The supported values. Any other word is rejected before the command runs. */
   values?: readonly string[]
+  /** Words that are accepted instead of supported values, such as those of the API. */
+  synonyms?: Readonly<Record<string, string>>
   /** Words that completion offers in addition to the names of resources. */
   also?: readonly string[]
   /** Words that completion offers after a value and a colon. */

@@ -34,10 +34,16 @@ export const parseList = (text: string): string[] =>
     .filter((part) => part !== '')
 
 /** Returns the function that converts the text of an option to the value that its command needs. */
-export function valueParser({ flags, values, isList, parse }: OptionSpec): (text: string) => unknown {
+export function valueParser({
+  flags,
+  values,
+  synonyms = {},
+  isList,
+  parse,
+}: OptionSpec): (text: string) => unknown {
   const flag = /--?[\w-]+(?=[ [<]*[[<])/.exec(flags)?.[0] ?? flags
   const one = (text: string) => {
-    const word = values ? knownWord(flag, text, values) : text
+    const word = values ? knownWord(flag, synonyms[text.toLowerCase()] ?? text, values) : text
     return parse ? parse(word) : word
   }
   return isList ? (text) => parseList(text).map(one) : one

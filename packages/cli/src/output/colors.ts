@@ -1,4 +1,5 @@
 import picocolors from 'picocolors'
+import { stateWord } from './state.ts'
 
 export type Palette = ReturnType<typeof picocolors.createColors>
 
@@ -14,7 +15,7 @@ export function colorsFor(
 
 /** Colors a state: green for good, yellow for in progress, red for problems, and none for other states. */
 export function paintState(colors: Palette, state: string): string {
-  const word = state.replace(/^STATE_/, '').toLowerCase()
+  const word = stateWord(state)
   if (/^(running|active|available|succeeded|up|free|delivered|paid|done|true)$/.test(word))
     return colors.green(word)
   if (

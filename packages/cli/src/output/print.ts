@@ -4,6 +4,7 @@ import { type Io, widthOf } from '../io.ts'
 import { type Palette, paintState } from './colors.ts'
 import type { OutputFormat } from './format.ts'
 import { membersOf } from './record-members.ts'
+import { stateWord } from './state.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
 import { usd } from './text.ts'
 import { jsonText, safeLine, safeText } from './untrusted.ts'
@@ -135,7 +136,7 @@ function cellOf<T>(output: Output, column: Column<T>, row: T): Cell {
   const value = column.value(row)
   const text = value === null || value === undefined || value === '' ? '-' : safeLine(String(value))
   if (!column.isState) return { text }
-  const word = text.replace(/^STATE_/, '').toLowerCase()
+  const word = stateWord(text)
   return { text: word, paint: (shown) => paintState(output.colors, shown) }
 }
 

@@ -2,8 +2,10 @@ import { isApiError, type Vm } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
+import { annotationCommand } from '../lib/annotation-command.ts'
 import { labelsText, parseLabels } from '../lib/labels.ts'
 import { nameProblem } from '../lib/names.ts'
+import { projectCommands } from '../lib/shell.ts'
 import { Button } from '../ui/button.tsx'
 import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
@@ -94,6 +96,15 @@ const updates: Record<Kind, (project_id: string, id: string, changes: Changes) =
     client.customImageUpdate({ project_id, custom_image_id }, changes),
 }
 
+/** The words of the CLI, the API and the Terraform provider for each kind of resource. */
+const shownKinds: Record<Kind, { noun: string; path: string; terraform: string }> = {
+  vm: { noun: 'vm', path: 'vms', terraform: 'vm' },
+  disk: { noun: 'disk', path: 'disks', terraform: 'disk' },
+  group: { noun: 'group', path: 'instance-groups', terraform: 'instance_group' },
+  snapshot: { noun: 'snapshot', path: 'snapshots', terraform: 'snapshot' },
+  image: { noun: 'custom-image', path: 'custom-images', terraform: 'custom_image' },
+}
+
 export function AnnotationDialog({
   resource,
   kind,
@@ -116,6 +127,8 @@ export function AnnotationDialog({
     ...(labelsText(labels) !== labelsText(resource.labels) && { labels }),
     ...(isProtected !== resource.deletion_protection && { deletion_protection: isProtected }),
   }
+  const hasChanges = Object.keys(changes).length > 0
+  const shown = shownKinds[kind]
   const save = useAction({
     run: () => updates[kind](projectId, resource.id, changes),
     done: () => `Saved ${name}`,
@@ -145,7 +158,19 @@ export function AnnotationDialog({
       reason={
         (kind === 'group' || kind === 'image' ? '' : nameProblem(name)) ||
         problem ||
-        (name && Object.keys(changes).length > 0 ? undefined : 'No changes yet')
+        (name && hasChanges ? undefined : 'No changes yet')
+      }
+      commands={
+        hasChanges
+          ? projectCommands(projectId, {
+              cli: annotationCommand(shown.noun, resource, changes),
+              method: 'PATCH',
+              path: `/${shown.path}/${resource.id}`,
+              body: changes,
+              terraform: shown.terraform,
+              changes: resource.name,
+            })
+          : undefined
       }
     >
       {kind !== 'group' && kind !== 'image' && (

@@ -12,8 +12,8 @@ import {
   quotaLabel,
   resourceText,
   shortId,
-  timeZone,
   utcDate,
+  zonedTitle,
 } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
@@ -250,10 +250,10 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   },
   {
     key: 'when',
-    title: `Time (${timeZone})`,
+    title: zonedTitle('Time'),
     width: '166px',
     align: 'right',
-    cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds />,
+    cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds hasZone={false} />,
   },
 ]
 

@@ -1,7 +1,8 @@
-import type { Event } from '@slipway/sdk'
+import type { Event, VmType } from '@slipway/sdk'
 
 const decimals = (digits: number) =>
   new Intl.NumberFormat(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })
+const oneDecimal = decimals(1)
 const twoDecimals = decimals(2)
 const fourDecimals = decimals(4)
 
@@ -17,7 +18,10 @@ export const amount = (value: number): string => twoDecimals.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
 /** Numbers, dates and percentages use the browser's locale. */
-export const count = (value: number): string => value.toLocaleString()
+export const count = (value: number): string => numbers[3].format(value)
+
+const upTo = (maximumFractionDigits: number) => new Intl.NumberFormat(undefined, { maximumFractionDigits })
+const numbers = { 0: upTo(0), 1: upTo(1), 3: upTo(3) } as const
 
 const percents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
 /** 0.5 becomes "50%". */
@@ -45,37 +49,54 @@ export function duration(ms: number): string {
 
 export function preciseDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 60_000) return `${oneDecimal.format(ms / 1000)} s`
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
 }
 
 const days = { month: 'short', day: 'numeric' } as const
 const minutes = { ...days, hour: 'numeric', minute: '2-digit' } as const
-const seconds = { ...minutes, second: '2-digit' } as const
-const inThisYear = {
-  days: new Intl.DateTimeFormat(undefined, days),
-  minutes: new Intl.DateTimeFormat(undefined, minutes),
-  seconds: new Intl.DateTimeFormat(undefined, seconds),
-}
-const inAnyYear = {
-  days: new Intl.DateTimeFormat(undefined, { ...days, year: 'numeric' }),
-  minutes: new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' }),
-  seconds: new Intl.DateTimeFormat(undefined, { ...seconds, year: 'numeric' }),
-}
-/** Shows the year only if it is not the current one. */
-export function localDate(iso: string, precision: 'days' | 'minutes' | 'seconds' = 'minutes'): string {
+const precisions = { days, minutes, seconds: { ...minutes, second: '2-digit' } } as const
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** Shows the year only if it is not the current one. The time zone is for times outside of tables. */
+export function localDate(
+  iso: string,
+  precision: keyof typeof precisions = 'minutes',
+  hasZone = false,
+): string {
   if (!iso) return '–'
   const date = new Date(iso)
-  const formats = date.getFullYear() === new Date().getFullYear() ? inThisYear : inAnyYear
-  return formats[precision].format(date)
+  const hasYear = date.getFullYear() !== new Date().getFullYear()
+  const key = `${precision} ${hasYear} ${hasZone}`
+  const format =
+    formats.get(key) ??
+    new Intl.DateTimeFormat(undefined, {
+      ...precisions[precision],
+      ...(hasYear && { year: 'numeric' }),
+      ...(hasZone && { timeZoneName: 'short' }),
+    })
+  formats.set(key, format)
+  return format.format(date)
 }
+
+/** The title of a column of local times, such as "Created (GMT+1)". */
+export const zonedTitle = (title: string): string => `${title} (${timeZone})`
+
 export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
 
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
   const name = unit === 'vm_hour' ? 'VM-hours' : unit === 'gb_hour' ? 'GiB-hours' : unit
-  return `${value.toLocaleString(undefined, { maximumFractionDigits: digits })} ${name}`
+  return `${numbers[digits].format(value)} ${name}`
 }
+
+/** Returns, for example, "120 GB RAM, 1 × 40 GB GPU memory". */
+export const memoryText = ({
+  memoryGb,
+  gpuCount,
+  gpuMemoryGb,
+}: Pick<VmType, 'memoryGb' | 'gpuCount' | 'gpuMemoryGb'>): string =>
+  `${count(memoryGb)} GB RAM, ${gpuCount} × ${count(gpuMemoryGb)} GB GPU memory`
 
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string =>
@@ -83,7 +104,7 @@ export const sizeText = (size: string): string =>
 
 /** Formats bytes in GiB, the unit in which storage is billed; a dash if the size is not known. */
 export const storedText = (bytes: number): string =>
-  bytes === 0 ? '–' : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+  bytes === 0 ? '–' : `${oneDecimal.format(bytes / 1024 ** 3)} GiB`
 
 export const shortId = (id: string): string => id.slice(-8)
 

@@ -10,6 +10,16 @@ export const labelsText = (labels: Labels): string =>
     .map(([key, value]) => labelText(key, value))
     .join(', ')
 
+/** Returns the arguments of `slipway vm label` that turn the old labels into the new ones. */
+export const labelOptions = (old: Labels, labels: Labels): string => {
+  const set = Object.entries(labels).filter(([key, value]) => old[key] !== value)
+  const removed = Object.keys(old).filter((key) => !(key in labels))
+  return [
+    ...set.map(([key, value]) => labelText(key, value)),
+    ...(removed.length > 0 ? [`--remove ${removed.join(',')}`] : []),
+  ].join(' ')
+}
+
 /** Parses `team=ml, gpu-job`. `problem` is empty if the text is valid. */
 export function parseLabels(text: string): { labels: Labels; problem: string } {
   const parts = text.split(/[,\s]+/).filter(Boolean)

@@ -24,12 +24,16 @@ export const daysIn = (month: string): number => {
   return new Date(Date.UTC(year!, number!, 0)).getUTCDate()
 }
 
-const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-/** Returns, for example, "November 2026". */
-export const monthText = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
+const months = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric', timeZone: 'UTC' })
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeZone: 'UTC' })
+const firstDayOf = (month: string) => new Date(`${month}-01T00:00:00Z`)
 
-/** Returns a range of days as text: "13–15 November 2026", or "November 2026" for the whole month. */
+/** Returns, for example, "November 2026". */
+export const monthText = (month: string): string => months.format(firstDayOf(month))
+
+/** Returns a range of days as text: "November 13 – 15, 2026", or "November 2026" for the whole month. */
 export const daysText = (month: string, first: number, last: number): string => {
   if (first === 1 && last >= daysIn(month)) return monthText(month)
-  return `${first < last ? `${first}–` : ''}${last} ${monthText(month)}`
+  const day = (number: number) => firstDayOf(month).setUTCDate(number)
+  return dates.formatRange(day(first), day(last))
 }

@@ -43,10 +43,17 @@ export const shellQuote = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /** Returns a Terraform resource block. Its arguments have the same names as in the API. */
-export function terraformResource(kind: string, body: object): string {
+export const terraformResource = (kind: string, body: object): string =>
+  terraformBlock(kind, 'name' in body ? String(body.name) : '', body)
+
+/** Returns the block of an existing resource with only the arguments that change. */
+const terraformChange = (kind: string, name: string, body: object): string =>
+  `# Change these arguments, and keep the others.\n${terraformBlock(kind, name, body)}`
+
+function terraformBlock(kind: string, title: string, body: object): string {
   const members = Object.entries(body).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...members.map(([name]) => name.length))
-  const name = 'name' in body && /^[a-z][\w-]*$/i.test(String(body.name)) ? String(body.name) : 'example'
+  const name = /^[a-z][\w-]*$/i.test(title) ? title : 'example'
   const lines = members.map(([member, value]) => {
     const file = scriptFiles[member]
     return `  ${member.padEnd(width)} = ${file && value ? `file("${file}")` : terraformValue(value)}`
@@ -73,18 +80,32 @@ interface ShownRequest {
   /** The path below the project, the organization or `/admin`. */
   path: string
   body?: object
-  /** The resource of the Terraform provider that the body creates. */
+  /** The resource of the Terraform provider that the body creates or changes. */
   terraform?: string
+  /** The name of the existing resource that the body changes. */
+  changes?: string
 }
 
 const commandsAt = (
   base: string,
-  { cli, method = 'POST', path, body, terraform }: ShownRequest,
+  { cli, method = 'POST', path, body, terraform, changes }: ShownRequest,
 ): Commands => ({
   cli,
   curl: curlCommand(method, base + path, body),
-  ...(terraform && body && { terraform: terraformResource(terraform, body) }),
+  ...(terraform &&
+    body && {
+      terraform:
+        changes === undefined
+          ? terraformResource(terraform, body)
+          : terraformChange(terraform, changes, body),
+    }),
 })
+
+/** Returns the commands that are equivalent to several requests. */
+export function joinedCommands(cli: string, each: Commands[]): Commands {
+  const terraform = each.flatMap((commands) => commands.terraform ?? []).join('\n\n')
+  return { cli, curl: each.map(({ curl }) => curl).join('\n'), ...(terraform && { terraform }) }
+}
 
 /** Returns the commands that are equivalent to a project form. */
 export const projectCommands = (projectId: string, request: ShownRequest): Commands =>

@@ -9,6 +9,7 @@ import { count, usd } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
+import { NoBreak } from '../ui/no-break.tsx'
 import { Section, useTitle } from '../ui/page.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -152,7 +153,11 @@ const columns: Column<Row>[] = [
     title: 'Type',
     width: 'minmax(120px, 1fr)',
     sortBy: ({ type }) => type,
-    cell: ({ type }) => <span className="font-medium">{type}</span>,
+    cell: ({ type }) => (
+      <NoBreak>
+        <span className="font-medium">{type}</span>
+      </NoBreak>
+    ),
   },
   {
     key: 'gpus',
@@ -167,7 +172,7 @@ const columns: Column<Row>[] = [
     title: 'Price per hour',
     width: '130px',
     align: 'right',
-    sortBy: ({ usd_per_hour }) => usd_per_hour ?? Number.POSITIVE_INFINITY,
+    sortBy: ({ usd_per_hour }) => usd_per_hour ?? undefined,
     cell: ({ usd_per_hour }) => usd(usd_per_hour),
   },
   {
@@ -176,7 +181,7 @@ const columns: Column<Row>[] = [
     width: '150px',
     align: 'right',
     isFoldable: true,
-    sortBy: (row) => usdPerGpu(row) ?? Number.POSITIVE_INFINITY,
+    sortBy: (row) => usdPerGpu(row) ?? undefined,
     cell: (row) => usd(usdPerGpu(row)),
   },
   {
@@ -213,7 +218,7 @@ const columns: Column<Row>[] = [
   },
   {
     key: 'memory',
-    title: 'Memory',
+    title: 'RAM',
     width: '100px',
     align: 'right',
     sortBy: ({ memory_gb }) => memory_gb,

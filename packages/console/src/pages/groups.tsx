@@ -7,6 +7,7 @@ import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { ProtectedMark } from '../features/annotations.tsx'
 import { VmTabs } from '../features/page-tabs.tsx'
+import { amount } from '../lib/format.ts'
 import { curlCommand } from '../lib/shell.ts'
 import { groupState, stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
@@ -146,7 +147,7 @@ function useColumns(projectId: string, groups: InstanceGroup[]): Column<Instance
       align: 'right',
       isFoldable: true,
       sortBy: priceOf,
-      cell: (group) => priceOf(group).toFixed(2),
+      cell: (group) => amount(priceOf(group)),
     },
     ageColumn,
   ]

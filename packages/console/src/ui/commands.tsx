@@ -1,5 +1,5 @@
 import { Tabs } from '@base-ui/react/tabs'
-import { useRef } from 'react'
+import { useRef, useState } from 'react'
 import type { Commands } from '../lib/shell.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
 import { CopyButton } from './copy.tsx'
@@ -20,16 +20,22 @@ export const CommandLines = ({ cli, curl, terraform = '' }: Commands) => (
 )
 
 /** The commands that are equivalent to a dialog, shown on demand. */
-export const ShowAs = ({ commands }: { commands: Commands }) => (
-  <details className="mt-4 text-sm">
-    <summary className="cursor-pointer text-ink-muted hover:text-ink">
-      Show as CLI{commands.terraform ? ', Terraform' : ''} or curl
-    </summary>
-    <div className="mt-2">
-      <CommandLines {...commands} />
-    </div>
-  </details>
-)
+export function ShowAs({ commands }: { commands: Commands }) {
+  // The commands for thousands of VMs are long, so they are in the page only while they are shown.
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details className="mt-4 text-sm" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="cursor-pointer text-ink-muted hover:text-ink">
+        Show as CLI{commands.terraform ? ', Terraform' : ''} or curl
+      </summary>
+      {isOpen && (
+        <div className="mt-2">
+          <CommandLines {...commands} />
+        </div>
+      )}
+    </details>
+  )
+}
 
 /** Wraps a single line. A command on several lines scrolls, because its line breaks have a meaning. */
 function Command({ text }: { text: string }) {

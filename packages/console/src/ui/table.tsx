@@ -5,6 +5,8 @@ import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, use
 import { useFolding } from './columns/folded-columns.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
 
+type SortValue = string | number | undefined
+
 export interface Column<Row> {
   key: string
   /** Empty for the column of buttons. Screen readers announce its header as "Actions". */
@@ -14,8 +16,8 @@ export interface Column<Row> {
   /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
   align?: 'right'
-  /** Returns the value by which the table can be sorted. */
-  sortBy?: (row: Row) => string | number
+  /** Returns the value by which the table can be sorted. Rows without a value are last in both directions. */
+  sortBy?: (row: Row) => SortValue
   /** True for the column of buttons: the last column, sticky, with a width in pixels. */
   isActions?: boolean
   /** True if the card on narrow screens has the column in its title, after the first column. */
@@ -68,13 +70,14 @@ function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[]
   const sortBy = columns.find(({ key }) => key === sort.replace(/^-/, ''))?.sortBy
   if (!sortBy) return rows
   const sign = sort.startsWith('-') ? -1 : 1
-  const compare = (a: string | number, b: string | number) =>
-    typeof a === 'number' && typeof b === 'number'
-      ? a - b
-      : String(a).localeCompare(String(b), 'en', { numeric: true })
+  const compare = (a: SortValue, b: SortValue) => {
+    if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined)
+    if (typeof a === 'number' && typeof b === 'number') return sign * (a - b)
+    return sign * String(a).localeCompare(String(b), 'en', { numeric: true })
+  }
   return rows
     .map((row) => ({ row, by: sortBy(row) }))
-    .toSorted((a, b) => sign * compare(a.by, b.by))
+    .toSorted((a, b) => compare(a.by, b.by))
     .map(({ row }) => row)
 }
 

@@ -1,30 +1,32 @@
 import { useNow } from '../lib/clock.ts'
 import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
 
-/** A time in the local time zone, with UTC on hover. */
-export function Timestamp({
-  iso,
-  empty = '–',
-  hasSeconds = false,
-}: {
+interface TimestampProps {
   iso: string
   empty?: string
   hasSeconds?: boolean
-}) {
+  /** False in a column whose title has the time zone. */
+  hasZone?: boolean
+}
+
+/** A time in the local time zone, with UTC on hover. */
+export function Timestamp({ iso, empty = '–', hasSeconds = false, hasZone = true }: TimestampProps) {
   if (!iso) return <span className="text-ink-muted">{empty}</span>
   return (
     <time dateTime={iso} title={utcDate(iso)} className="figures whitespace-nowrap">
-      {localDate(iso, hasSeconds ? 'seconds' : 'minutes')}
+      {localDate(iso, hasSeconds ? 'seconds' : 'minutes', hasZone)}
     </time>
   )
 }
+
+const hoverText = (iso: string) => `${localDate(iso, 'minutes', true)} · ${utcDate(iso)}`
 
 /** The time since a point in time, with local time and UTC on hover. */
 export function Age({ iso }: { iso: string }) {
   const now = useNow()
   if (!iso) return <span className="text-ink-muted">–</span>
   return (
-    <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
+    <time dateTime={iso} title={hoverText(iso)} className="figures whitespace-nowrap">
       {duration(now - Date.parse(iso))}
     </time>
   )
@@ -45,7 +47,7 @@ export function Until({ iso, hasPreposition = true }: { iso: string; hasPreposit
   const now = useNow()
   const leftMs = Date.parse(iso) - now
   return (
-    <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
+    <time dateTime={iso} title={hoverText(iso)} className="figures whitespace-nowrap">
       {leftMs > 0 ? `${hasPreposition ? 'in ' : ''}${duration(leftMs)}` : 'now'}
     </time>
   )

@@ -57,4 +57,16 @@ describe.skipIf(isBrowserMissing)('the activity of a project in the console', ()
     await main().getByLabel('State').selectOption('succeeded')
     await rows().filter({ hasText: 'Delete VM succeeded' }).waitFor()
   })
+
+  test('the actor filter limits the list to the events of one person or key', async () => {
+    const { project_id, email } = service
+    await createVm(service, 'personal', 'a40.1x')
+    await service.asOwner.accessKeyCreate({ project_id }, { name: 'idle-key', role: 'read' })
+    await open('/activity')
+    await main().getByLabel('Actor').selectOption('access key idle-key')
+    await main().getByText('No events match the filters.').waitFor()
+    await main().getByLabel('Actor').selectOption(email)
+    await rows().filter({ hasText: 'VM personal' }).first().waitFor()
+    await page.waitForURL((url) => url.searchParams.get('actor')?.startsWith('user:') ?? false)
+  })
 })

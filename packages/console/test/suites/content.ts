@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
+import { wide } from '../support/appearance.ts'
 import {
   createVm,
   inBothThemes,
   isBrowserMissing,
   modalOf,
   openOnNarrowScreen,
+  openTab,
   screenshot,
+  signIn,
   takeProject,
   useConsole,
   visit,
@@ -116,10 +119,10 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await main().getByText('No events match the filters.').waitFor()
   })
 
-  test('names of locations do not break at hyphens', async () => {
+  test('names of locations and types do not break', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
-    await createVm(service, 'placed', 'a40.1x', project_id)
+    await createVm(service, 'placed', 'l40s-48gb.1x', project_id)
     for (const [path, words] of [
       ['/vms', 'placed'],
       ['/network/networks', 'default-subnet-us-east1-a'],
@@ -134,14 +137,34 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     }
   })
 
-  /** Returns visible texts in which the name of a location spans two lines; ignores commands. */
+  test('numbers and times have the format of the browser’s locale and time zone', async () => {
+    const { service, browser } = scene
+    const project_id = takeProject(service)
+    const { id } = await createVm(service, 'abroad', 'a40.1x', project_id)
+    const locale = { locale: 'de-DE', timezoneId: 'Asia/Tokyo' }
+    const { page } = await openTab(await browser.newContext({ viewport: wide, ...locale }))
+    await signIn(page, service)
+    await visit(page, `/projects/${project_id}/vms/${id}`)
+    const fact = (name: string) => page.getByRole('main').locator('dl > div', { hasText: name })
+    await fact('Price').getByText('0,90 USD/h').waitFor()
+    await fact('Created')
+      .getByText(/^\d+\. \w+\.?,? .*GMT\+9$/)
+      .waitFor()
+    await visit(page, `/projects/${project_id}/activity`)
+    await page.getByRole('columnheader', { name: 'Time (GMT+9)' }).waitFor()
+    await page.context().close()
+  })
+
+  /** Returns visible texts in which the name of a location or type spans two lines; ignores commands. */
   const brokenLocations = () =>
     scene.page.evaluate(() => {
       const broken: string[] = []
       const texts = document.createTreeWalker(document.querySelector('main')!, NodeFilter.SHOW_TEXT)
       for (let text = texts.nextNode(); text; text = texts.nextNode()) {
         if (text.parentElement?.closest('pre, code')) continue
-        for (const { index, 0: name } of text.textContent!.matchAll(/(?<![\w-])[a-z]+-[a-z]+\d-[a-z]\b/g)) {
+        for (const { index, 0: name } of text.textContent!.matchAll(
+          /(?<![\w-])(?:[a-z]+-[a-z]+\d-[a-z]|[a-z]\w+(?:-\w+)?\.\d+x)\b/g,
+        )) {
           const range = document.createRange()
           range.setStart(text, index)
           range.setEnd(text, index + name.length)

@@ -224,14 +224,14 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await table.getByText('288 VM-hours').first().waitFor()
     await table.getByRole('columnheader', { name: /^\w+ \d{4} \(USD\)$/ }).waitFor()
     for (const name of [
-      new RegExp(`^1–12 \\w+ \\d{4} ${itemized}\\.00 `),
-      /^13–15 \w+ \d{4}, not yet itemized 120\.00$/,
+      new RegExp(`^\\w+ 1\\s–\\s12, \\d{4} ${itemized}\\.00 `),
+      /^\w+ 13\s–\s15, \d{4}, not yet itemized 120\.00$/,
       /^Today so far, not yet itemized 12\.50$/,
       new RegExp(`^\\w+ \\d{4} so far ${itemized + 132}\\.50$`),
     ])
       await table.getByRole('row', { name }).waitFor()
     await main()
-      .getByText(/^13–15 \w+ \d{4} 120\.00 USD, Today so far 12\.50 USD, not yet itemized$/)
+      .getByText(/^\w+ 13\s–\s15, \d{4} 120\.00 USD, Today so far 12\.50 USD, not yet itemized$/)
       .waitFor()
     const findings = [
       ...(await inBothThemes(page, 'usage-month')),

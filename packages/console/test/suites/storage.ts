@@ -101,7 +101,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
       .getByText(/New size: 32 GiB, .* USD per month/)
       .waitFor()
     await dialog().getByText('resize2fs').waitFor()
-    await dialog().getByText('Show as CLI or curl').click()
+    await dialog().getByText('Show as CLI, Terraform or curl').click()
     await dialog().getByText('slipway disk resize scratchpad --size 32GiB').waitFor()
     await page.keyboard.press('Escape')
     await row.getByRole('button', { name: 'Detach scratchpad' }).click()

@@ -7,7 +7,14 @@ import { follow, type WaitFlags } from '../../core/progress.ts'
 import { printOne } from '../../output/print.ts'
 import { endpointsOf, networkOf } from './endpoints.ts'
 import { firewallRules } from './resource.ts'
-import { type Direction, directions, networkOption, type RuleFlags, ruleOptions } from './rule-options.ts'
+import {
+  apiDirection,
+  type Direction,
+  directionOption,
+  networkOption,
+  type RuleFlags,
+  ruleOptions,
+} from './rule-options.ts'
 
 interface RuleCreateInput extends RuleFlags {
   name: string
@@ -23,22 +30,22 @@ export const firewallCreate = command<RuleCreateInput>({
   arguments: [{ syntax: '<name>', description: 'name of the rule' }],
   options: [
     { flags: '--action <action>', ...oneOf(['allow', 'deny']), default: 'allow' },
-    { flags: '--direction <direction>', ...oneOf(directions), default: 'ingress' },
+    directionOption,
     networkOption,
     labelOption,
     ...ruleOptions,
   ],
   examples: [
     'slipway firewall create allow-jupyter --protocol tcp --port 8888 --from 203.0.113.0/24',
-    'slipway firewall create no-mail --action deny --direction egress --protocol tcp --port 25 --to 0.0.0.0/0',
+    'slipway firewall create no-mail --action deny --direction outbound --protocol tcp --port 25 --to 0.0.0.0/0',
   ],
   async run(cli, { name, action, direction, ...flags }) {
     const network = await networkOf(cli, flags.network)
-    const [from, to] = direction === 'ingress' ? [anywhere, network.cidr] : [network.cidr, anywhere]
+    const [from, to] = direction === 'inbound' ? [anywhere, network.cidr] : [network.cidr, anywhere]
     await createRule(cli, flags, {
       name,
       action,
-      direction,
+      direction: apiDirection[direction],
       vpc_network_id: network.id,
       protocols: flags.protocol ?? ['tcp'],
       sources: await endpointsOf(cli, flags.from ?? [from]),

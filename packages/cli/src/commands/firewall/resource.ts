@@ -1,6 +1,7 @@
 import type { FirewallEndpoint, FirewallRule } from '@slipway/sdk'
 import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { idColumn, ownName, type Resource } from '../../core/resource.ts'
+import { directionWord } from './rule-options.ts'
 
 const endpointsText = (endpoints: FirewallEndpoint[]) =>
   endpoints.map((endpoint) => endpoint.cidr || endpoint.resource_id).join(',')
@@ -13,7 +14,7 @@ export const firewallRules: Resource<FirewallRule> = {
   columns: [
     { name: 'name', value: (rule) => rule.name },
     { name: 'action', value: (rule) => rule.action },
-    { name: 'direction', value: (rule) => rule.direction },
+    { name: 'direction', value: (rule) => directionWord[rule.direction] },
     { name: 'protocols', value: (rule) => rule.protocols.join(',') },
     { name: 'ports', value: (rule) => rule.destination_ports.join(',') || 'all' },
     { name: 'from', value: (rule) => endpointsText(rule.sources) },
@@ -29,7 +30,7 @@ export const firewallRules: Resource<FirewallRule> = {
     ['Name', rule.name],
     ['Id', rule.id],
     ['State', rule.state],
-    ['Rule', `${rule.action} ${rule.direction}`],
+    ['Rule', `${rule.action} ${directionWord[rule.direction]}`],
     ['Protocols', rule.protocols.join(', ')],
     ['From', endpointsText(rule.sources)],
     ['Source ports', rule.source_ports.join(', ') || 'all'],

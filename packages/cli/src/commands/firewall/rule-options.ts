@@ -1,5 +1,5 @@
 import type { FirewallRule } from '@slipway/sdk'
-import type { OptionSpec } from '../../core/command.ts'
+import { type OptionSpec, oneOf } from '../../core/command.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { protocols } from './rule-words.ts'
 
@@ -40,5 +40,15 @@ export const networkOption: OptionSpec = {
   complete: 'network',
 }
 
-export const directions = ['ingress', 'egress'] as const
-export type Direction = (typeof directions)[number]
+export type Direction = 'inbound' | 'outbound'
+
+export const directionOption: OptionSpec = {
+  flags: '--direction <direction>',
+  ...oneOf(['inbound', 'outbound']),
+  synonyms: { ingress: 'inbound', egress: 'outbound' },
+  default: 'inbound',
+}
+
+/** The API says ingress and egress. */
+export const apiDirection = { inbound: 'ingress', outbound: 'egress' } as const
+export const directionWord = { ingress: 'inbound', egress: 'outbound' } as const

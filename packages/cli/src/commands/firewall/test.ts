@@ -6,7 +6,7 @@ import { exitCodes } from '../../errors/cli-error.ts'
 import { printOne } from '../../output/print.ts'
 import { vms } from '../vm/resource.ts'
 import { looksLikeAddress } from './endpoints.ts'
-import { type Direction, directions } from './rule-options.ts'
+import { apiDirection, type Direction, directionOption } from './rule-options.ts'
 import { type Protocol, protocols } from './rule-words.ts'
 
 interface RuleTestInput {
@@ -25,7 +25,7 @@ export const firewallTest = command<RuleTestInput>({
     { flags: '--to <address>', description: 'an address or a VM', required: true, complete: 'vm' },
     { flags: '--port <port>', description: 'destination port', parse: parseNumber },
     { flags: '--protocol <protocol>', ...oneOf(protocols), default: 'tcp' },
-    { flags: '--direction <direction>', ...oneOf(directions), default: 'ingress' },
+    directionOption,
   ],
   examples: ['slipway firewall test --from 203.0.113.7 --to train-7 --port 22'],
   async run(cli, { from, to, port, protocol, direction }) {
@@ -33,7 +33,7 @@ export const firewallTest = command<RuleTestInput>({
     const [source, destination] = await Promise.all([addressOrId(from), addressOrId(to)])
     const verdict = await cli.client.firewallRuleTest(
       { project_id: await cli.project() },
-      { direction, protocol, source, destination, destination_port: port },
+      { direction: apiDirection[direction], protocol, source, destination, destination_port: port },
     )
     const rule = await ruleName(cli, verdict.rule_id)
     await printOne(cli, verdict, ({ allowed }) => [

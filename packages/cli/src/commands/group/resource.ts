@@ -1,10 +1,8 @@
 import type { InstanceGroup } from '@slipway/sdk'
 import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
+import { stateWord } from '../../output/state.ts'
 import { ageOf } from '../../output/text.ts'
-
-/** `STATE_RUNNING` → `running` */
-const stateText = (state: string) => state.replace('STATE_', '').toLowerCase()
 
 export const groups: Resource<InstanceGroup> = {
   noun: 'group',
@@ -42,7 +40,7 @@ export const groups: Resource<InstanceGroup> = {
       group.members
         .map(
           ({ rank, name, private_address, state }) =>
-            `${rank}  ${name}  ${private_address}  ${stateText(state)}`,
+            `${rank}  ${name}  ${private_address}  ${stateWord(state)}`,
         )
         .join('\n') || '-',
     ],

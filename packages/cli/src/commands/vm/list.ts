@@ -1,6 +1,7 @@
-import { type Vm, type VmState, vmStates, vmTypeNames } from '@slipway/sdk'
+import { type Vm, vmStates, vmTypeNames } from '@slipway/sdk'
 import { listCommand } from '../../core/generic-commands.ts'
 import { selectorOption } from '../../core/labels.ts'
+import { stateWord } from '../../output/state.ts'
 import { vms } from './resource.ts'
 
 interface ListInput {
@@ -10,15 +11,13 @@ interface ListInput {
   selector?: string
 }
 
-/** `STATE_RUNNING` → `running` */
-const stateText = (state: VmState) => state.replace('STATE_', '').toLowerCase()
-
 export const vmList = listCommand<Vm, ListInput>(vms, {
   options: [
     {
       flags: '--state <states>',
-      description: 'only VMs in these states, separated by commas: running, shutoff, …',
-      values: vmStates.map(stateText),
+      description: 'only VMs in these states, separated by commas: running, stopped, …',
+      values: vmStates.map(stateWord),
+      synonyms: { shutoff: 'stopped' },
       isList: true,
     },
     {
@@ -41,7 +40,7 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
   list: async (cli, { state, type, location, selector }) =>
     cli.client.collect('vmList', {
       project_id: await cli.project(),
-      states: state && vmStates.filter((each) => state.includes(stateText(each))).join(','),
+      states: state && vmStates.filter((each) => state.includes(stateWord(each))).join(','),
       types: type?.join(','),
       locations: location,
       label_selector: selector,

@@ -6,6 +6,7 @@ import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
+import { stateWord } from '../../output/state.ts'
 import { findRememberedKey } from './remembered-keys.ts'
 import { vms } from './resource.ts'
 import { hostKeyRules, isSimulated, sshDestination } from './ssh-destination.ts'
@@ -21,8 +22,7 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
   const vm = await cli.client.vmGet({ project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) })
   const destination = sshDestination(vm)
   if (!destination) {
-    const state = vm.state.replace('STATE_', '').toLowerCase()
-    const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
+    const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${stateWord(vm.state)}`
     throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
   }
   if (isSimulated(destination)) {

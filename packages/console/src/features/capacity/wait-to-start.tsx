@@ -2,6 +2,7 @@ import type { ApiError, Vm } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { QueueEstimate } from './queue-estimate.tsx'
 
@@ -28,6 +29,11 @@ export function WaitToStart({ vm, error, onClose }: WaitToStartProps) {
       onClose={onClose}
       title={`${vm.type} is out of stock`}
       action="Wait for capacity"
+      commands={projectCommands(vm.project_id, {
+        cli: `slipway queue start ${shellQuote(vm.name)}`,
+        path: '/capacity-requests',
+        body: { start_vm_id: vm.id },
+      })}
       {...submitProps(wait, undefined, () => void navigate({ to: '/projects/$projectId/queue', params }))}
     >
       <p className="text-ink-muted">

@@ -1,5 +1,5 @@
 import type { Reservation } from '@slipway/sdk'
-import { localDate, utcDate } from '../../lib/format.ts'
+import { amount, localDate, utcDate } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -55,7 +55,7 @@ export function ReservationTable({
       width: '110px',
       align: 'right',
       isFoldable: true,
-      cell: (row) => (row.price ? Number(row.price).toFixed(2) : '–'),
+      cell: (row) => (row.price ? amount(Number(row.price)) : '–'),
     },
     ...actions,
   ]

@@ -1,6 +1,7 @@
 import type { ListItem } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { shortId } from '../../lib/format.ts'
+import { timeOf } from '../../ui/columns/time-column.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { Ago } from '../../ui/time.tsx'
 
@@ -25,7 +26,7 @@ export const lastSignInColumn: Column<User> = {
   title: 'Last sign-in',
   width: '124px',
   align: 'right',
-  sortBy: ({ last_sign_in_at }) => -Date.parse(last_sign_in_at || '1970-01-01'),
+  sortBy: ({ last_sign_in_at }) => timeOf(last_sign_in_at),
   cell: ({ last_sign_in_at }) =>
     last_sign_in_at ? <Ago iso={last_sign_in_at} /> : <span className="text-ink-muted">never</span>,
 }

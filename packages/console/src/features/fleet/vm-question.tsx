@@ -1,7 +1,7 @@
 import type { ListItem } from '@slipway/sdk'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { curlCommand } from '../../lib/shell.ts'
+import { operatorCommands } from '../../lib/shell.ts'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { tenantOf } from './gpu-cells.tsx'
 
@@ -24,20 +24,23 @@ export function VmQuestion({
     invalidates: ['adminVmList', 'adminOperationList', 'adminEventList'],
     showsErrors: true,
   })
-  const submit = {
-    ...submitProps(act, undefined, onClose),
-    commands: {
-      cli: `slipway admin vm ${what} ${vm.id}`,
-      curl: curlCommand(
-        what === 'stop' ? 'POST' : 'DELETE',
-        `/v0.1/admin/vms/${vm.id}${what === 'stop' ? '/stop' : ''}`,
-      ),
-    },
-  }
+  const submit = submitProps(act, undefined, onClose)
+  const commands = operatorCommands({
+    cli: `slipway admin vm ${what} ${vm.id}`,
+    method: what === 'stop' ? 'POST' : 'DELETE',
+    path: `/vms/${vm.id}${what === 'stop' ? '/stop' : ''}`,
+  })
   const tenant = tenantOf(vm)
   if (what === 'stop')
     return (
-      <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
+      <Confirm
+        isOpen
+        onClose={onClose}
+        title={`Stop ${vm.name}`}
+        action="Stop VM"
+        commands={commands}
+        {...submit}
+      >
         <p>The VM belongs to {tenant}. Its GPUs will be released. Data on its local disk will be lost.</p>
       </Confirm>
     )
@@ -48,6 +51,7 @@ export function VmQuestion({
       title={`Delete ${vm.name}`}
       action="Delete VM"
       nameToType={vm.name}
+      commands={commands}
       {...submit}
     >
       <p>The VM belongs to {tenant}. Its OS disk will be permanently deleted. Data disks will be kept.</p>

@@ -50,12 +50,13 @@ export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role
   }
 }
 
-type KeyDraft = Record<'name' | 'role' | 'days' | 'from', string>
+type KeyDraft = Record<'name' | 'role' | 'days' | 'from' | 'kind', string>
 
 /** Returns the options of the CLI command that creates the key. */
-export const keyOptions = ({ name, role, days, from }: KeyDraft): string =>
+export const keyOptions = ({ name, role, days, from, kind }: KeyDraft): string =>
   [
     `${shellQuote(name.trim() || 'NAME')} --role ${role}`,
+    ...(kind === 'bearer' ? [] : [`--kind ${kind}`]),
     ...(days ? [`--expires ${days}d`] : []),
     ...(from.trim()
       ? [

@@ -10,12 +10,14 @@ export function Identities() {
   const providers = useQuery(read('authOidcList', {}))
   const identities = useQuery(read('authIdentityList', {}))
   const link = useAction({
-    run: (provider: string) => client.authOidcLink({ provider }),
+    run: async (provider: string) => location.assign((await client.authOidcLink({ provider })).url),
     done: () => '',
+    failed: (provider) => `Could not link ${provider}`,
   })
   const unlink = useAction({
     run: (provider: string) => client.authOidcUnlink({ provider }),
     done: (provider) => `Unlinked ${provider}`,
+    failed: (provider) => `Could not unlink ${provider}`,
     invalidates: ['authIdentityList'],
   })
   if (!providers.data?.items.length || !identities.data) return null
@@ -34,10 +36,7 @@ export function Identities() {
                 Unlink {name}
               </Button>
             ) : (
-              <Button
-                size="small"
-                onClick={() => link.mutate(name, { onSuccess: ({ url }) => location.assign(url) })}
-              >
+              <Button size="small" onClick={() => link.mutate(name)}>
                 Link {name}
               </Button>
             )}

@@ -54,6 +54,8 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
         method: 'PATCH',
         path: `/disks/${disk.id}`,
         body: { size: newSize },
+        terraform: 'disk',
+        changes: disk.name,
       })}
     >
       <TextField

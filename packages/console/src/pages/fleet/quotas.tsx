@@ -7,8 +7,10 @@ import { recordedPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { type AdminProject, ProjectPicker } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count, quotaLabel } from '../../lib/format.ts'
+import { type Commands, operatorCommands } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
+import { ShowAs } from '../../ui/commands.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section, UsageBar } from '../../ui/page.tsx'
 import { QuotaRequests } from './quota-requests.tsx'
@@ -60,6 +62,14 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
                 holder={project.organization_name}
                 quotas={items}
                 set={(changed) => client.adminOrganizationQuotaSet({ organization_id }, { items: changed })}
+                commandsOf={(changed) =>
+                  operatorCommands({
+                    cli: `slipway admin org quotas ${organization_id} ${quotaArguments(changed)}`,
+                    method: 'PUT',
+                    path: `/organizations/${organization_id}/quotas`,
+                    body: { items: changed },
+                  })
+                }
               />
             )}
           </Loaded>
@@ -73,6 +83,14 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
                 holder={project.name}
                 quotas={items}
                 set={(changed) => client.adminQuotaSet({ project_id, items: changed })}
+                commandsOf={(changed) =>
+                  operatorCommands({
+                    cli: `slipway admin quota set ${project_id} ${quotaArguments(changed)}`,
+                    method: 'PUT',
+                    path: '/quotas',
+                    body: { project_id, items: changed },
+                  })
+                }
               />
             )}
           </Loaded>
@@ -82,14 +100,20 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   )
 }
 
+type Limits<Name extends string = string> = { name: Name; max: number }[]
+
+const quotaArguments = (items: Limits): string => items.map(({ name, max }) => `${name}=${max}`).join(' ')
+
 function QuotaForm<Name extends string>({
   holder,
   quotas,
   set,
+  commandsOf,
 }: {
   holder: string
   quotas: { name: Name; max: number; used: number }[]
-  set: (items: { name: Name; max: number }[]) => Promise<unknown>
+  set: (items: Limits<Name>) => Promise<unknown>
+  commandsOf: (items: Limits) => Commands
 }) {
   const [values, setValues] = useState<Record<string, string>>({})
   /** Limits are shown with thousands separators, and accepted with or without them. */
@@ -97,8 +121,9 @@ function QuotaForm<Name extends string>({
     values[name] === undefined ? max : Number(values[name].replaceAll(/[^\d]/g, '') || Number.NaN)
   const changed = quotas.filter((quota) => maxOf(quota) !== quota.max)
   const isValid = changed.every((quota) => /^\d[\d.,’'\s]*$/.test(values[quota.name] ?? ''))
+  const items = changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))
   const save = useAction({
-    run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
+    run: () => set(items),
     done: () => `Changed quotas of ${holder}`,
     failed: () => `Could not change quotas of ${holder}`,
     invalidates: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
@@ -137,6 +162,11 @@ function QuotaForm<Name extends string>({
         >
           Set quotas
         </Button>
+        {changed.length > 0 && isValid && (
+          <div className="w-full">
+            <ShowAs commands={commandsOf(items)} />
+          </div>
+        )}
       </div>
     </div>
   )

@@ -19,6 +19,7 @@ import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { FilterInput, Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
@@ -158,7 +159,13 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} />,
   },
-  { key: 'type', title: 'Type', width: '116px', sortBy: (vm) => vm.type, cell: (vm) => vm.type },
+  {
+    key: 'type',
+    title: 'Type',
+    width: '124px',
+    sortBy: (vm) => vm.type,
+    cell: (vm) => <NoBreak>{vm.type}</NoBreak>,
+  },
   {
     key: 'tenant',
     title: 'Organization / project',

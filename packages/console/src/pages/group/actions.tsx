@@ -141,6 +141,8 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
         method: 'PATCH',
         path: `/instance-groups/${group.id}`,
         body: { desired_count: count },
+        terraform: 'instance_group',
+        changes: group.name,
       })}
     >
       <TextField

@@ -1,7 +1,8 @@
 import type { CapacityRequest } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { plural } from '../../lib/format.ts'
+import { plural, zonedTitle } from '../../lib/format.ts'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, noValue } from '../../ui/table.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
@@ -27,7 +28,7 @@ export const openColumns = (
     title: 'Type',
     width: 'minmax(120px, 1fr)',
     isFoldable: true,
-    cell: (request) => wantedOf(request).type ?? plural(request.gpus_wanted, 'GPU'),
+    cell: (request) => <NoBreak>{wantedOf(request).type ?? plural(request.gpus_wanted, 'GPU')}</NoBreak>,
   },
   {
     key: 'location',
@@ -58,10 +59,10 @@ export const openColumns = (
   },
   {
     key: 'until',
-    title: 'Waiting until',
+    title: zonedTitle('Waiting until'),
     width: 'minmax(132px, 1fr)',
     isFoldable: true,
-    cell: ({ until }) => <Timestamp iso={until} />,
+    cell: ({ until }) => <Timestamp iso={until} hasZone={false} />,
   },
 ]
 

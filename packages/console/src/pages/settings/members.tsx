@@ -45,8 +45,12 @@ export function Members() {
     invalidates: ['memberList'],
   })
   const inviteAgain = useAction({
-    run: ({ email, role }: Member) => client.memberCreate({ organization_id }, { email, role }),
+    run: async ({ email, role }: Member) => {
+      const { invite_url } = await client.memberCreate({ organization_id }, { email, role })
+      setInviteUrl(invite_url)
+    },
     done: () => '',
+    failed: ({ email }) => `Could not invite ${email} again`,
     invalidates: ['memberList'],
   })
   const remove = useAction({
@@ -151,11 +155,7 @@ export function Members() {
                         size="small"
                         reason={whyNot}
                         isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
-                        onClick={() =>
-                          inviteAgain.mutate(member, {
-                            onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
-                          })
-                        }
+                        onClick={() => inviteAgain.mutate(member)}
                         aria-label={`Invite ${member.email} again`}
                       >
                         Invite again

@@ -9,6 +9,7 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
+import { ShowAs } from '../../ui/commands.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -53,6 +54,16 @@ export function ProjectSettings() {
         <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
           <TextField label="Project name" value={name} onChange={setName} />
           {rename.error && <ErrorNote error={rename.error} />}
+          <ShowAs
+            commands={projectCommands(project.id, {
+              cli: `slipway project rename ${shellQuote(project.name)} ${shellQuote(name.trim() || 'NAME')}`,
+              method: 'PATCH',
+              path: '',
+              body: { name: name.trim() },
+              terraform: 'project',
+              changes: project.name,
+            })}
+          />
           <div>
             <Button
               type="submit"

@@ -60,7 +60,12 @@ export function Templates() {
       align: 'right',
       cell: ({ version }) => version,
     },
-    { key: 'type', title: 'Type', width: 'minmax(124px, 0.8fr)', cell: ({ type }) => type ?? '–' },
+    {
+      key: 'type',
+      title: 'Type',
+      width: 'minmax(124px, 0.8fr)',
+      cell: ({ type }) => <NoBreak>{type ?? '–'}</NoBreak>,
+    },
     {
       key: 'location',
       title: 'Location',

@@ -207,7 +207,7 @@ export function Usage() {
               <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
                 {products
                   ? 'The table is up to date. Bars are itemized by product each day shortly after midnight UTC.'
-                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC.${data.updated_at && ` Last updated on ${localDate(data.updated_at)}.`}`}
+                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC.${data.updated_at && ` Last updated on ${localDate(data.updated_at, 'minutes', true)}.`}`}
               </p>
             )}
           </>

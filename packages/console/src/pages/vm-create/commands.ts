@@ -12,24 +12,43 @@ interface Names {
 }
 
 /** Returns the CLI command that creates the VM. */
-export function vmCommand(request: VmCreate, names: Names): string {
-  const name = shellQuote(request.name || 'NAME')
-  const line = [`slipway vm create ${name}`, ...optionsOf(request, names)].join(' \\\n  ')
-  return request.deletion_protection ? `${line} &&\nslipway vm protect ${name}` : line
-}
+export const vmCommand = (request: VmCreate, names: Names): string =>
+  [
+    vmLine('slipway vm create', request, names),
+    ...(request.deletion_protection ? [`slipway vm protect ${shellQuote(request.name || 'NAME')}`] : []),
+  ].join(' &&\n')
 
 /** Returns the CLI command that creates the group. */
-export function groupCommand(request: GroupCreate, names: Names): string {
-  const name = shellQuote(request.name || 'NAME')
-  const line = [
-    `slipway group create ${name}`,
-    `--count ${request.desired_count}`,
-    ...optionsOf(request.vm ?? {}, names),
-    ...(request.placement_policy === 'unspecified' ? [] : [`--placement ${request.placement_policy}`]),
-    ...(request.on_member_loss ? [`--on-member-loss ${request.on_member_loss}`] : []),
-  ].join(' \\\n  ')
-  return request.deletion_protection ? `${line} &&\nslipway group protect ${name}` : line
+export const groupCommand = (request: GroupCreate, names: Names): string =>
+  [
+    groupLine('slipway group create', request, names),
+    ...(request.deletion_protection ? [`slipway group protect ${shellQuote(request.name || 'NAME')}`] : []),
+  ].join(' &&\n')
+
+/** Returns the CLI command that waits in the queue for one VM, or for the group. */
+export function queueCommand(
+  request: VmCreate,
+  group: GroupCreate | null,
+  names: Names,
+  { days, isHeld }: { days: string; isHeld: boolean },
+): string {
+  const command = group
+    ? groupLine('slipway queue group', group, names)
+    : vmLine('slipway queue create', request, names)
+  return [command, `--for ${days}d`, ...(isHeld ? ['--hold'] : [])].join(' \\\n  ')
 }
+
+const vmLine = (command: string, request: VmCreate, names: Names): string =>
+  [`${command} ${shellQuote(request.name || 'NAME')}`, ...optionsOf(request, names)].join(' \\\n  ')
+
+const groupLine = (command: string, group: GroupCreate, names: Names): string =>
+  [
+    `${command} ${shellQuote(group.name || 'NAME')}`,
+    `--count ${group.desired_count}`,
+    ...optionsOf(group.vm ?? {}, names),
+    ...(group.placement_policy === 'unspecified' ? [] : [`--placement ${group.placement_policy}`]),
+    ...(group.on_member_loss ? [`--on-member-loss ${group.on_member_loss}`] : []),
+  ].join(' \\\n  ')
 
 /** Returns the CLI command that saves the values as a template. */
 export const templateCommand = (

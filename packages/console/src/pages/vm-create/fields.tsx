@@ -1,6 +1,7 @@
 import type { Disk, InstanceTemplate, VmCreate } from '@slipway/sdk'
 import { useProjectId } from '../../api/me.ts'
 import { CheckField, SelectField } from '../../ui/field.tsx'
+import type { queueCommand } from './commands.ts'
 import { CountFields } from './count-fields.tsx'
 import type { FormData, resolveDraft } from './data.ts'
 import { DiskPicker } from './disk-picker.tsx'
@@ -31,6 +32,8 @@ interface FormFieldsProps {
   onChange: (changes: Partial<Draft>) => void
   /** Changes the type, location or template, which are in the URL. */
   onChoose: (changes: Record<string, string>) => void
+  /** The names that the shown commands need. */
+  names: Parameters<typeof queueCommand>[2]
   /** Why the request cannot wait for capacity yet. */
   whyNotWait: string | undefined
 }
@@ -134,13 +137,14 @@ function Disks({ disks, resolved, count, onChange }: FormFieldsProps) {
   )
 }
 
-function Wait({ resolved, count, request, group, whyNotWait }: FormFieldsProps) {
+function Wait({ resolved, count, request, group, names, whyNotWait }: FormFieldsProps) {
   // Disks and subnets belong to one location.
   const canMove = resolved.disks.length === 0 && resolved.subnetId === ''
   return (
     <WaitForCapacity
       request={request}
       group={group}
+      names={names}
       typeName={resolved.type.name}
       title={stockProblem(resolved.type.name, resolved.location, resolved.stock ?? 0, count)}
       otherLocations={

@@ -112,6 +112,10 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
       }
     />
   )
+  const names = {
+    keyNames: data.keys.flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : [])),
+    template: template ? (isLatest ? template.name : template.id) : '',
+  }
   return (
     <form
       onSubmit={submit}
@@ -119,17 +123,13 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
       className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
     >
       <FormFields
-        {...{ data, draft, resolved, count, request, group, template, templates, disks, isTemplate }}
+        {...{ data, draft, resolved, count, request, group, names, template, templates, disks, isTemplate }}
         onChange={change}
         onChoose={choose}
         whyNotWait={ownProblem?.text}
       />
       <Summary
-        {...{ request, group, type, location, count, problem, save, isTemplate }}
-        names={{
-          keyNames: data.keys.flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : [])),
-          template: template ? (isLatest ? template.name : template.id) : '',
-        }}
+        {...{ request, group, names, type, location, count, problem, save, isTemplate }}
         usdPerHour={data.prices.find((item) => item.product_name === type.name)?.usd ?? null}
         isBusy={create.isPending}
         error={create.error}

@@ -1,5 +1,5 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
-import { count, plural, usd } from '../../lib/format.ts'
+import { count, memoryText, plural, usd } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { partId } from './problem.tsx'
 
@@ -39,6 +39,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
       <div className="mb-1.5 flex items-baseline gap-2">
         <span className="font-medium">{families[family].model}</span>
         <span className="text-sm text-ink-muted">
+          {count(families[family].gpuMemoryGb)} GB memory per GPU,{' '}
           {families[family].nvmeGb > 0 ? 'with local NVMe scratch' : 'no local disk'}
         </span>
       </div>
@@ -58,7 +59,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 className="absolute opacity-0"
                 checked={value === type.name}
                 onChange={() => onChange(type.name)}
-                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB RAM, ${usd(price?.usd)} per hour, ${stock.text}`}
+                aria-label={`${type.name}, ${type.cpuCores} cores, ${memoryText(type)}, ${usd(price?.usd)} per hour, ${stock.text}`}
               />
               <span className="text-base font-semibold">{type.name}</span>
               <span className="figures text-ink-muted">

@@ -8,10 +8,13 @@ import { useQuery } from '../../api/use-query.ts'
 import { QueueEstimate } from '../../features/capacity/queue-estimate.tsx'
 import { plural } from '../../lib/format.ts'
 import { suggestName } from '../../lib/names.ts'
+import { projectCommands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
+import { ShowAs } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, SelectField } from '../../ui/field.tsx'
 import { Sentence } from '../../ui/no-break.tsx'
+import { queueCommand } from './commands.ts'
 import type { GroupCreate } from './draft.ts'
 
 const dayMs = 86_400_000
@@ -23,6 +26,7 @@ interface WaitForCapacityProps {
   request: VmCreate
   /** The request for several VMs; null for one. */
   group: GroupCreate | null
+  names: Parameters<typeof queueCommand>[2]
   typeName: string
   /** The heading, which says what is out of stock. */
   title: string
@@ -34,7 +38,7 @@ interface WaitForCapacityProps {
 
 /** Offers to queue a request that is out of stock. */
 export function WaitForCapacity(props: WaitForCapacityProps) {
-  const { request, group, typeName, title, otherLocations, reason } = props
+  const { request, group, names, typeName, title, otherLocations, reason } = props
   const projectId = useProjectId()
   const navigate = useNavigate()
   const [days, setDays] = useState('7')
@@ -46,18 +50,19 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
     invalidates: ['capacityRequestList'],
     showsErrors: true,
   })
+  // With `any`, the server skips locations that cannot run the VMs.
+  const inLocation = <Vm extends object>(vm: Vm): Vm => (isAnywhere ? { ...vm, location: 'any' } : vm)
+  const wanted = (): CapacityRequestCreate => ({
+    ...(group
+      ? { instance_group: { ...group, vm: inLocation(group.vm ?? {}) } }
+      : { vm: inLocation(request) }),
+    until: new Date(Date.now() + Number(days) * dayMs).toISOString(),
+    ...(isHeld && { on_available: 'hold' }),
+  })
   const send = () =>
-    wait.mutate(
-      {
-        // With `any`, the server skips locations that cannot run the VMs.
-        ...(group
-          ? { instance_group: isAnywhere ? { ...group, vm: { ...group.vm, location: 'any' } } : group }
-          : { vm: isAnywhere ? { ...request, location: 'any' } : request }),
-        until: new Date(Date.now() + Number(days) * dayMs).toISOString(),
-        ...(isHeld && { on_available: 'hold' }),
-      },
-      { onSuccess: () => void navigate({ to: '/projects/$projectId/queue', params: { projectId } }) },
-    )
+    wait.mutate(wanted(), {
+      onSuccess: () => void navigate({ to: '/projects/$projectId/queue', params: { projectId } }),
+    })
   return (
     <section aria-label="Wait for capacity" className="card flex flex-col gap-4 p-4">
       <div>
@@ -96,6 +101,21 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
         </div>
       </div>
       {wait.error && <ErrorNote error={wait.error} />}
+      <ShowAs
+        commands={projectCommands(projectId, {
+          cli: queueCommand(
+            inLocation(request),
+            group && { ...group, vm: inLocation(group.vm ?? {}) },
+            names,
+            {
+              days,
+              isHeld,
+            },
+          ),
+          path: '/capacity-requests',
+          body: wanted(),
+        })}
+      />
       <div>
         <Button reason={reason} isBusy={wait.isPending} onClick={send}>
           Wait for capacity

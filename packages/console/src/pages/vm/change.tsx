@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
 import { TtlHours } from '../../features/ttl-hours.tsx'
-import { usd } from '../../lib/format.ts'
+import { memoryText, usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlArgument, ttlProblem, ttlSeconds } from '../../lib/ttl.ts'
@@ -94,15 +94,17 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         method: 'PATCH',
         path: `/vms/${vm.id}`,
         body: { type },
+        terraform: 'vm',
+        changes: vm.name,
       })}
     >
       <SelectField
         label="Type"
         value={type}
         onChange={setType}
-        choices={choices.map(({ name, cpuCores, memoryGb }) => ({
-          value: name,
-          label: `${name} (${cpuCores} cores, ${memoryGb} GB, ${priceOf(name)})`,
+        choices={choices.map((choice) => ({
+          value: choice.name,
+          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)}, ${priceOf(choice.name)})`,
         }))}
         hint="The VM gets its GPUs when it starts. It is not billed until then."
       />

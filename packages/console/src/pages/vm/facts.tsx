@@ -6,7 +6,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { TemplateLink } from '../../features/capacity/template-link.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
-import { count, money, usd } from '../../lib/format.ts'
+import { count, memoryText, money, usd } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Facts } from '../../ui/page.tsx'
 import { Age, Timestamp, Until } from '../../ui/time.tsx'
@@ -83,9 +83,9 @@ function ReservedUntil({ vm }: { vm: Vm }) {
 
 const isStarting = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
 
-function machineText({ cpuCores, memoryGb, nvmeGb }: VmType): string {
-  const scratch = nvmeGb > 0 ? `, ${count(nvmeGb)} GB scratch` : ''
-  return `${cpuCores} cores, ${count(memoryGb)} GB RAM${scratch}`
+function machineText(type: VmType): string {
+  const scratch = type.nvmeGb > 0 ? `, ${count(type.nvmeGb)} GB scratch` : ''
+  return `${type.cpuCores} cores, ${memoryText(type)}${scratch}`
 }
 
 function VmPrice({ vm }: { vm: Vm }) {

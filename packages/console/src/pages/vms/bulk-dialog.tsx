@@ -9,7 +9,7 @@ import { showToast } from '../../lib/toasts.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { type BulkProgress, type Failure, failureText, reportBulk, resultText, runBulk } from './bulk-run.ts'
-import { type BulkInput, type BulkName, bulkAction } from './bulk-table.ts'
+import { type BulkInput, type BulkName, bulkAction, bulkCommands } from './bulk-table.ts'
 
 interface BulkDialogProps {
   what: BulkName
@@ -65,6 +65,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       error={null}
       kind={what === 'delete' || what === 'stop' ? 'danger' : 'primary'}
       reason={typingReason ?? inputProblem(what, input)}
+      commands={progress || inputProblem(what, input) ? undefined : bulkCommands(what, targets, input)}
       onSubmit={() => void run()}
     >
       {progress ? (

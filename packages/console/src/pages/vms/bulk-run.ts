@@ -1,5 +1,6 @@
 import type { Operation, Vm } from '@slipway/sdk'
 import { invalidate, waitForEnd } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
 import { plural } from '../../lib/format.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { type BulkInput, type BulkName, bulkAction } from './bulk-table.ts'
@@ -26,6 +27,13 @@ async function forEachConcurrently<Item>(items: Item[], act: (item: Item) => Pro
   await Promise.all(Array.from({ length: maxConcurrent }, work))
 }
 
+/** Starts the action on a VM. */
+function startBulkAction(name: BulkName, vm: Vm, input: BulkInput): Promise<{ operation: Operation }> {
+  const target = { project_id: vm.project_id, vm_id: vm.id }
+  const body = bulkAction(name).change(vm, input)
+  return body ? client.vmUpdate(target, body) : client.vmDelete(target)
+}
+
 /** Runs an action on several VMs. Each request can fail independently. */
 export async function runBulk(
   name: BulkName,
@@ -43,7 +51,7 @@ export async function runBulk(
   // Start all operations before waiting for any of them, so that they run concurrently.
   await forEachConcurrently(vms, async (vm) => {
     try {
-      started.push({ vm, operation: (await bulkAction(name).run(vm, input)).operation })
+      started.push({ vm, operation: (await startBulkAction(name, vm, input)).operation })
     } catch (error) {
       fail(vm, error)
     }

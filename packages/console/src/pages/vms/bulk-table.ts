@@ -1,6 +1,6 @@
-import { type Operation, type Vm, type VmAction, vmActions } from '@slipway/sdk'
-import { client } from '../../api/client.ts'
-import { parseLabels } from '../../lib/labels.ts'
+import { type Vm, type VmAction, type VmUpdate, vmActions } from '@slipway/sdk'
+import { labelOptions, parseLabels } from '../../lib/labels.ts'
+import { type Commands, joinedCommands, projectCommands, shellQuote } from '../../lib/shell.ts'
 import type { IconName } from '../../ui/icon.tsx'
 
 /** The input of the labels and protection dialogs. */
@@ -18,10 +18,12 @@ interface BulkAction {
   fits: (vm: Vm) => boolean
   /** Why the action is disabled if it applies to no VM. */
   noneFits: string
-  run: (vm: Vm, input: BulkInput) => Promise<{ operation: Operation }>
+  /** Returns the change of a VM; null to delete it. */
+  change: (vm: Vm, input: BulkInput) => VmUpdate | null
+  /** Returns the words of the CLI command around the name of the VM. */
+  words: (vm: Vm, input: BulkInput) => [before: string, after?: string]
 }
 
-const targetOf = ({ project_id, id }: Vm) => ({ project_id, vm_id: id })
 const allows = (action: VmAction) => (vm: Vm) => vmActions[action].from.includes(vm.state)
 
 export const bulkActions = {
@@ -31,7 +33,8 @@ export const bulkActions = {
     icon: 'play',
     fits: allows('START'),
     noneFits: 'None of the selected VMs are stopped',
-    run: (vm) => client.vmUpdate(targetOf(vm), { action: 'START' }),
+    change: () => ({ action: 'START' }),
+    words: () => ['slipway vm start'],
   },
   stop: {
     verb: 'Stop',
@@ -39,7 +42,8 @@ export const bulkActions = {
     icon: 'square',
     fits: allows('STOP'),
     noneFits: 'None of the selected VMs are running or crashed',
-    run: (vm) => client.vmUpdate(targetOf(vm), { action: 'STOP' }),
+    change: () => ({ action: 'STOP' }),
+    words: () => ['slipway vm stop'],
   },
   labels: {
     verb: 'Change the labels of',
@@ -47,7 +51,8 @@ export const bulkActions = {
     icon: 'pencil',
     fits: () => true,
     noneFits: '',
-    run: (vm, input) => client.vmUpdate(targetOf(vm), { labels: labelsAfter(vm, input) }),
+    change: (vm, input) => ({ labels: labelsAfter(vm, input) }),
+    words: (vm, input) => ['slipway vm label', labelOptions(vm.labels, labelsAfter(vm, input))],
   },
   protect: {
     verb: 'Change the protection of',
@@ -55,7 +60,8 @@ export const bulkActions = {
     icon: 'lock',
     fits: () => true,
     noneFits: '',
-    run: (vm, { isProtected }) => client.vmUpdate(targetOf(vm), { deletion_protection: isProtected }),
+    change: (_, { isProtected }) => ({ deletion_protection: isProtected }),
+    words: (_, { isProtected }) => [isProtected ? 'slipway vm protect' : 'slipway vm unprotect'],
   },
   delete: {
     verb: 'Delete',
@@ -63,13 +69,34 @@ export const bulkActions = {
     icon: 'trash',
     fits: (vm) => !vm.deletion_protection && vm.state !== 'STATE_DELETING',
     noneFits: 'All selected VMs are protected or already being deleted',
-    run: (vm) => client.vmDelete(targetOf(vm)),
+    change: () => null,
+    words: () => ['slipway vm delete', '--yes'],
   },
 } as const satisfies Record<string, BulkAction>
 
 export type BulkName = keyof typeof bulkActions
 export const bulkNames = Object.keys(bulkActions) as BulkName[]
 export const bulkAction = (name: BulkName): BulkAction => bulkActions[name]
+
+/** Returns the commands that are equivalent to the action on all the VMs. */
+export function bulkCommands(name: BulkName, vms: Vm[], input: BulkInput): Commands {
+  const { change, words } = bulkAction(name)
+  const lines = vms.map((vm) => {
+    const [before, after = ''] = words(vm, input)
+    return `${before} ${shellQuote(vm.name)} ${after}`.trimEnd()
+  })
+  const each = vms.map((vm) => {
+    const body = change(vm, input)
+    return projectCommands(vm.project_id, {
+      cli: '',
+      method: body ? 'PATCH' : 'DELETE',
+      path: `/vms/${vm.id}`,
+      ...(body && { body }),
+      ...(body && !('action' in body) && { terraform: 'vm', changes: vm.name }),
+    })
+  })
+  return joinedCommands(lines.join('\n'), each)
+}
 
 /** Returns the labels of a VM after the change. Other labels are kept. */
 export function labelsAfter(vm: Vm, { setLabels, removedLabels }: BulkInput): Record<string, string> {

@@ -12,7 +12,7 @@ import { GpuUse } from '../../features/gpu-use.tsx'
 import { HealthBadge } from '../../features/health/badge.tsx'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
-import { count, plural, usd } from '../../lib/format.ts'
+import { amount, count, plural, usd } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -169,7 +169,7 @@ const columnsFor = (
     title: 'Type',
     width: 'minmax(122px, 0.8fr)',
     sortBy: (vm) => vm.type,
-    cell: (vm) => vm.type,
+    cell: (vm) => <NoBreak>{vm.type}</NoBreak>,
   },
   {
     key: 'state',
@@ -220,8 +220,11 @@ const columnsFor = (
     width: '84px',
     align: 'right',
     isFoldable: true,
-    sortBy: (vm) => usdPerHour(vm) ?? 0,
-    cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? noValue,
+    sortBy: (vm) => usdPerHour(vm) ?? undefined,
+    cell: (vm) => {
+      const price = usdPerHour(vm)
+      return typeof price === 'number' ? amount(price) : noValue
+    },
   },
   ageColumn,
   // The last column folds first.

@@ -1,5 +1,9 @@
+import { zonedTitle } from '../../lib/format.ts'
 import type { Column } from '../table.tsx'
 import { Age, Timestamp } from '../time.tsx'
+
+/** Returns the value by which times are sorted: the newest first, like the largest number, and no time last. */
+export const timeOf = (iso: string): number | undefined => (iso ? Date.parse(iso) : undefined)
 
 /** Returns a column for a field with a timestamp. */
 export const timestampColumn = <Member extends string>(
@@ -7,10 +11,11 @@ export const timestampColumn = <Member extends string>(
   member: Member,
 ): Column<Record<Member, string>> => ({
   key: member,
-  title,
+  title: zonedTitle(title),
   width: '190px',
   align: 'right',
-  cell: (row) => <Timestamp iso={row[member]} />,
+  sortBy: (row) => timeOf(row[member]),
+  cell: (row) => <Timestamp iso={row[member]} hasZone={false} />,
 })
 
 /** The age of each row since its creation. */
@@ -20,6 +25,6 @@ export const ageColumn: Column<{ created_at: string }> = {
   width: '104px',
   align: 'right',
   isFoldable: true,
-  sortBy: (row) => -Date.parse(row.created_at),
+  sortBy: (row) => timeOf(row.created_at),
   cell: (row) => <Age iso={row.created_at} />,
 }

@@ -189,6 +189,18 @@ export function vmTests(tenant: Tenant): void {
     await result('Stopped batch-2').waitFor()
   })
 
+  test('the console of a VM shows what is typed', async () => {
+    const { page } = tenant
+    await openVm('typed', 'a40.1x')
+    await open(`/vms/${new URL(page.url()).pathname.split('/').at(-1)}/console`)
+    await main().getByText('Connected. Your input is sent to the VM.').waitFor()
+    await main().getByRole('textbox', { name: 'Terminal input' }).focus()
+    await page.keyboard.type('nvidia-smi')
+    await page.keyboard.press('Enter')
+    await main().locator('.xterm-rows').getByText('nvidia-smi').first().waitFor()
+    expect(await inBothThemes(page, 'vm-console')).toEqual([])
+  })
+
   test('a crashed VM says that it is still billed, and can be stopped', async () => {
     const { service, page } = tenant
     await openVm('broken', 'a40.1x')

@@ -12,7 +12,7 @@ export const hosts: Resource<Host> = {
     { name: 'location', value: (host) => host.location },
     { name: 'engine', value: (host) => host.engine, hideOrder: 2 },
     { name: 'state', value: (host) => host.state, isState: true },
-    { name: 'schedulable', value: (host) => (host.schedulable ? 'yes' : 'no') },
+    { name: 'cordoned', value: (host) => (host.schedulable ? 'no' : 'yes') },
     {
       name: 'gpus',
       value: (host) => `${freeGpus(host)}/${host.gpus.length} free`,
@@ -42,7 +42,7 @@ function hostFields(host: Host): [string, string][] {
     ['State', host.state],
     ['Location', host.location],
     ['Engine', host.engine],
-    ['Schedulable', host.schedulable ? 'yes' : 'no'],
+    ['Cordoned', host.schedulable ? 'no' : 'yes'],
     ['Last report', host.last_report_at || 'never'],
     ...(host.note ? [['Note', host.note] satisfies [string, string]] : []),
     ...(host.note_at ? [['Noted', `${host.note_at} by ${host.note_by}`] satisfies [string, string]] : []),

@@ -15,7 +15,7 @@ import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { EndpointField, useEndpoints } from './endpoint-field.tsx'
 import { type Preset, presets } from './presets.ts'
-import { ruleCommand } from './rule-command.ts'
+import { changeRuleCommand, createRuleCommand } from './rule-command.ts'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
@@ -59,6 +59,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     destinations.replace([{ cidr: anywhere, resource_id: '' }])
   }
   const vpc_network_id = network || networks.data?.at(-1)?.id || ''
+  const networkName = networks.data?.find(({ id }) => id === vpc_network_id)?.name ?? vpc_network_id
 
   const parts = {
     protocols: chosen,
@@ -101,9 +102,16 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       reason={problem || undefined}
       commands={
         rule
-          ? undefined
+          ? projectCommands(projectId, {
+              cli: changeRuleCommand(rule, { name, ...parts }, nameOf),
+              method: 'PATCH',
+              path: `/vpc/firewall-rules/${rule.id}`,
+              body: { name, ...parts },
+              terraform: 'firewall_rule',
+              changes: rule.name,
+            })
           : projectCommands(projectId, {
-              cli: ruleCommand({ name, action, direction, ...parts }, nameOf),
+              cli: createRuleCommand({ name, action, direction, ...parts }, networkName, nameOf),
               path: '/vpc/firewall-rules',
               body: { name, action, direction, vpc_network_id, ...parts },
               terraform: 'firewall_rule',

@@ -32,8 +32,9 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
     invalidates: ['webhookList'],
   })
   const rotate = useAction({
-    run: () => client.webhookRotateSecret(target),
+    run: async () => setSecret((await client.webhookRotateSecret(target)).secret),
     done: () => 'Secret rotated. For 24 hours, deliveries are also signed with the old secret.',
+    failed: () => 'Could not rotate the secret',
   })
   const remove = useAction({
     run: () => client.webhookDelete(target),
@@ -52,11 +53,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
       <Button reason={whyNot} isBusy={toggle.isPending} onClick={() => toggle.mutate(undefined)}>
         {isActive ? 'Pause' : 'Resume'}
       </Button>
-      <Button
-        reason={whyNot}
-        isBusy={rotate.isPending}
-        onClick={() => rotate.mutate(undefined, { onSuccess: (result) => setSecret(result.secret) })}
-      >
+      <Button reason={whyNot} isBusy={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
         Rotate secret
       </Button>
       <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>

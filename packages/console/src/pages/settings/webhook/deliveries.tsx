@@ -5,7 +5,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { webhookPollMs } from '../../../features/webhooks/state.tsx'
-import { eventTypeText, resourceText, shortId } from '../../../lib/format.ts'
+import { eventTypeText, resourceText, shortId, zonedTitle } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
@@ -109,10 +109,10 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     },
     {
       key: 'created_at',
-      title: 'Time',
+      title: zonedTitle('Time'),
       width: '170px',
       align: 'right',
-      cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds />,
+      cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds hasZone={false} />,
     },
     ...(rows.every(isPending) ? [] : [actions]),
   ]

@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { zonedTitle } from '../../../lib/format.ts'
 import { Section } from '../../../ui/page.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp } from '../../../ui/time.tsx'
@@ -14,9 +15,9 @@ function MetricTable({ chart: { title, unit, times, lines } }: { chart: ChartLin
     () => [
       {
         key: 'time',
-        title: 'Time',
+        title: zonedTitle('Time'),
         width: 'minmax(150px, 1fr)',
-        cell: (index) => <Timestamp iso={new Date(times[index]! * 1000).toISOString()} />,
+        cell: (index) => <Timestamp iso={new Date(times[index]! * 1000).toISOString()} hasZone={false} />,
       },
       ...lines.map(
         ({ label, values }): Column<number> => ({
