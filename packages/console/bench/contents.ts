@@ -91,12 +91,9 @@ export async function fillFleet(scene: Scene, project_id: string): Promise<Recor
   })
   const users = await operator.collect('adminUserList', {})
   const hosts = await operator.collect('adminHostList', {})
-  const [empty, down] = hosts.filter(({ vms }) => vms.length === 0)
-  await scene.sql(`UPDATE hosts SET state = 'down' WHERE id = $1`, [down!.id])
   return {
     HOST: hosts.find(({ vms }) => vms.length > 0)!.id,
-    EMPTY: empty!.id,
-    DOWN: down!.id,
+    EMPTY: hosts.find(({ vms }) => vms.length === 0)!.id,
     VM: (await owner.vmList({ project_id, names: 'train-7' })).items[0]!.id,
     ORGANIZATION: organization_id,
     USER: users.find((user) => user.email === email)!.id,

@@ -80,19 +80,24 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   },
   'dialog-delete-project': async (scene) =>
     openDialog(await inProject(scene, '/settings/project', 'with-0'), 'Delete project'),
+  'dialog-fleet-forget-host': async (scene) => {
+    // The host's next report ends this state.
+    await scene.sql(`UPDATE hosts SET state = 'down' WHERE id = $1`, [scene.ids.fleet!.EMPTY])
+    return openDialog(await inFleet(scene, '/hosts/EMPTY'), 'Forget')
+  },
   'dialog-wait-to-start': async (scene) => {
     const page = await inProject(scene, '/vms/STOPPED')
-    const hosts = 'UPDATE hosts SET schedulable ='
+    const hosts = 'UPDATE hosts SET is_schedulable ='
     await scene.sql(`${hosts} false`)
     await openDialog(page, 'Start')
     await scene.sql(`${hosts} true`)
     return page
   },
   'create-vm-wait': async (scene) => {
-    await scene.sql('UPDATE hosts SET schedulable = false')
+    await scene.sql('UPDATE hosts SET is_schedulable = false')
     const page = await inProject(scene, '/vms/new?like=VM')
     await page.getByRole('region', { name: 'Wait for capacity' }).waitFor()
-    await scene.sql('UPDATE hosts SET schedulable = true')
+    await scene.sql('UPDATE hosts SET is_schedulable = true')
     return page
   },
   'dialog-sign-in-again': async (scene) => {
@@ -194,6 +199,15 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await scene.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [id])
     return inProject(scene, `/vms/${id}`, 'with-1')
   },
+  // Hosts cannot remove VMs from here on.
+  'fleet-operations-stuck': async (scene) => {
+    await makeStuck(scene, 'left-over-1')
+    return inFleet(scene, '/operations')
+  },
+  'dialog-fleet-abandon': async (scene) => {
+    await makeStuck(scene, 'left-over-2')
+    return openDialog(await inFleet(scene, '/operations'), 'Abandon')
+  },
   'billing-dashboard': (scene) => billingDashboard(scene),
   'overview-declined': async (scene) => {
     await decline(scene)
@@ -206,10 +220,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'billing-invoice': async (scene) => {
     await decline(scene)
     const page = await billingDashboard(scene)
-    await page
-      .getByRole('link', { name: /^Invoice/ })
-      .first()
-      .click()
+    await page.locator('a[href*="/invoices/"]').first().click()
     await page.getByRole('heading', { level: 1, name: /^Invoice/ }).waitFor()
     return page
   },
@@ -224,15 +235,6 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'payment-needed': async (scene) => {
     await setPaymentState(scene, 'removed')
     return inProject(scene, '/vms/new')
-  },
-  // Hosts cannot remove VMs from here on.
-  'fleet-operations-stuck': async (scene) => {
-    await makeStuck(scene, 'left-over-1')
-    return inFleet(scene, '/operations')
-  },
-  'dialog-fleet-abandon': async (scene) => {
-    await makeStuck(scene, 'left-over-2')
-    return openDialog(await inFleet(scene, '/operations'), 'Abandon')
   },
 }
 
