@@ -105,10 +105,10 @@ export async function fillFleet(scene: Scene, project_id: string): Promise<Recor
 export async function makeStuck(scene: Scene, name: string): Promise<void> {
   const { owner, sql } = scene
   const project_id = scene.projects['with-1']!
-  const { id: vm_id } = await scene.createVm(project_id, name)
   await sql(
     `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('removeVm', 'fail', 0, 1000)`,
   )
+  const { id: vm_id } = await scene.createVm(project_id, name)
   const { operation } = await owner.vmDelete({ project_id, vm_id })
   // Change the row between two attempts: an attempt in progress overwrites the time.
   await eventually(async () => {
