@@ -1,23 +1,37 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
+import { inBothThemes, setTheme } from '../test/support/appearance.ts'
 import { visit, waitUntilLoaded } from '../test/support/browser-program.ts'
-import { fillProject } from './contents.ts'
+import { fillFleet, fillProject } from './contents.ts'
 import { takeReadmePictures } from './readme-pictures.ts'
 import { startScene } from './scene.ts'
 import { situations } from './situations.ts'
 
-// Takes screenshots of every page at three widths, in both themes, with 0, 1, 20 and 3,000 VMs, and of special situations
-// (situations.ts), into artifacts/pictures: vms-3000-1280-dark.png is the list of 3,000 VMs, 1280 px wide, in the dark
-// theme. `npm run pictures -- NAMES LOOKS` takes only those that match: `npm run pictures -- '^fleet' '1280-light'`. The
-// pictures of the README go into docs/pictures; `npm run pictures -- readme` takes only them.
+// Takes screenshots of every page and dialog at three widths, in both themes, into artifacts/pictures:
+// vms-3000-1280-dark.png is the list of 3,000 VMs, 1280 px wide, in the dark theme. Pages that are not very long are
+// taken as a whole. Checks each page with axe at two widths in both themes, prints what it finds, and ends with exit
+// code 1 if there is anything.
+//
+// Most pages show what a project with 20 VMs has. The tables `counted` and `ofManyVms`, here and in dialogs.ts, are the
+// pages and dialogs that list, pick or count VMs: they are taken in several projects. The pages of operators show the
+// VMs of all projects, so a whole run takes them with more than 3,000.
+//
+// `npm run pictures -- NAMES LOOKS` takes only those that match: `npm run pictures -- '^fleet' '1280-light'`. With
+// `--only-axe` it takes no screenshots. The pictures of the README go into docs/pictures; `npm run pictures -- readme`
+// takes only them.
 
 const widths = { 1280: 800, 768: 1024, 390: 844 }
+/** A phone and a desktop have different elements; a tablet has those of a desktop. */
+const checkedWidths = ['1280', '390']
+/** Longer pages, such as a list of 3,000 VMs, are taken as far as they are visible. */
+const maxHeight = 6_000
 const themes = ['light', 'dark'] as const
 const counts = [0, 1, 20, 3_000]
 
-/** Pages that change with the number of VMs; the others are taken once. */
+/** Pages that are taken with every number of VMs. */
 const counted = {
   overview: '',
   vms: '/vms',
@@ -25,20 +39,25 @@ const counted = {
   usage: '/usage',
   activity: '/activity',
 }
-const single = {
-  vm: '/vms/VM',
-  'vm-metrics': '/vms/VM/metrics',
-  'vm-console': '/vms/VM/console',
+/** Pages that are taken with 20 and with 3,000 VMs, because they name or count VMs. */
+const ofManyVms = {
   groups: '/groups',
   group: '/groups/GROUP',
-  templates: '/templates',
-  queue: '/queue',
   disks: '/disks',
   snapshots: '/snapshots',
-  images: '/images',
   firewall: '/network/firewall',
   networks: '/network/networks',
   addresses: '/network/addresses',
+}
+/** Pages that are taken with 20 VMs. */
+const single = {
+  vm: '/vms/VM',
+  'vm-never-there': '/vms/NOWHERE',
+  'vm-metrics': '/vms/VM/metrics',
+  'vm-console': '/vms/VM/console',
+  templates: '/templates',
+  queue: '/queue',
+  images: '/images',
   'access-keys': '/settings/keys',
   'ssh-keys': '/settings/ssh-keys',
   members: '/settings/members',
@@ -48,6 +67,13 @@ const single = {
   project: '/settings/project',
   organization: '/settings/organization',
   reservations: '/settings/reservations',
+}
+const ofAccount = {
+  catalogue: '/catalogue',
+  account: '/account',
+  projects: '/projects',
+  'no-access': '/projects/00000000-0000-7000-8000-000000000000',
+  'operators-only': '/fleet',
 }
 const fleet = {
   map: '',
@@ -69,53 +95,64 @@ const fleet = {
   audit: '/audit',
 }
 
+/** Popups hide the page below them. */
+const popups = '[data-modal], [role=menu]'
+
 const folder = join(root, 'artifacts/pictures')
 mkdirSync(folder, { recursive: true })
-const only = new RegExp(process.argv[2] ?? '')
-const isWanted = (name: string) => only.test(name)
-const looks = new RegExp(process.argv[3] ?? '')
-let taken = isWanted('readme') ? await takeReadmePictures() : 0
-if (process.argv[2] === 'readme') process.exit()
-// Single pages and situations use the projects with few VMs. Creating 3,000 VMs takes long, so only do it if needed.
-const needed = counts.filter(
-  (count) => count <= 20 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
-)
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { 'only-axe': { type: 'boolean' } },
+})
+const [names, wantedLooks] = positionals
+const isWanted = (name: string) => new RegExp(names ?? '').test(name)
+const looks = new RegExp(wantedLooks ?? '')
+let taken = isWanted('readme') && !values['only-axe'] ? await takeReadmePictures() : 0
+if (names === 'readme') process.exit()
+const namesOfMany = [
+  ...Object.keys({ ...counted, ...ofManyVms }).map((name) => `${name}-3000`),
+  ...Object.keys(situations).filter((name) => name.endsWith('-3000')),
+]
+// Creating 3,000 VMs takes long, so only do it if needed.
+const needed = counts.filter((count) => count <= 20 || namesOfMany.some(isWanted))
+const findings: string[] = []
 const scene = await startScene(Object.fromEntries(needed.map((count) => [`with-${count}`, count])))
 try {
-  const { page, owner, projects } = scene
-  const project_id = projects['with-20']!
-  const vm = (await owner.vmList({ project_id, names: 'train-7' })).items[0]!
-  const ids = await fillProject(scene, project_id, vm)
-  for (const count of needed)
-    await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
-  await take(page, single, `/projects/${project_id}`, (name) => name, ids)
-  await take(page, { catalogue: '/catalogue', account: '/account' }, '', (name) => name)
-  const hosts = await scene.operator.collect('adminHostList', {})
-  const host = hosts.find(({ vms }) => vms.length > 0)!
-  await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, {
-    HOST: host.id,
-    VM: vm.id,
-    ORGANIZATION: scene.organization_id,
-    USER: (await owner.rootGet()).caller.id,
-  })
+  const { page, operatorPage, projects } = scene
+  const filled = needed.filter((count) => count >= 20)
+  for (const count of filled)
+    scene.ids[`with-${count}`] = await fillProject(scene, projects[`with-${count}`]!)
+  scene.ids.fleet = await fillFleet(scene, projects['with-20']!)
+  for (const count of needed) await take(page, counted, `with-${count}`, (name) => `${name}-${count}`)
+  for (const count of filled)
+    await take(page, ofManyVms, `with-${count}`, (name) => (count === 20 ? name : `${name}-${count}`))
+  await take(page, single, 'with-20', (name) => name)
+  await take(page, ofAccount, '', (name) => name)
+  await take(operatorPage, fleet, 'fleet', (name) => `fleet-${name}`)
   for (const [name, prepare] of Object.entries(situations)) {
     if (!isWanted(name)) continue
-    const shown = await prepare(scene)
-    await takeAll(shown, name)
-    if (shown === page) await page.goto(`${scene.url}/account`)
-    else await shown.context().close()
+    try {
+      const shown = await prepare(scene)
+      await takeAll(shown, name)
+      if (shown !== page && shown !== operatorPage) await shown.context().close()
+    } catch (error) {
+      findings.push(`${name}: could not be opened: ${error}`)
+    }
+    for (const shared of [page, operatorPage]) await shared.goto(`${scene.url}/account`)
   }
 } finally {
   await scene.close()
 }
 console.log(`${taken} pictures are in artifacts/pictures and docs/pictures`)
+for (const finding of findings) console.log(finding)
+if (findings.length > 0) process.exitCode = 1
 
+/** Takes the pages of a project, of `fleet`, or of neither. */
 async function take(
   page: Page,
   paths: Record<string, string>,
-  base: string,
+  where: string,
   nameOf: (name: string) => string,
-  ids: Record<string, string> = {},
 ): Promise<void> {
   // After sign-in the first page may still be loading.
   await page.goto(`${scene.url}/account`)
@@ -123,23 +160,40 @@ async function take(
   for (const [key, path] of Object.entries(paths)) {
     const name = nameOf(key)
     if (!isWanted(name)) continue
-    await visit(page, base + path.replace(/[A-Z]{2,}/, (what) => ids[what] ?? what))
+    await visit(page, where ? scene.pathIn(where, path) : path)
     await takeAll(page, name)
   }
 }
 
 async function takeAll(page: Page, name: string): Promise<void> {
   for (const [width, height] of Object.entries(widths)) {
+    const wanted = themes.filter((theme) => looks.test(`${width}-${theme}`))
+    if (wanted.length === 0) continue
     await page.setViewportSize({ width: Number(width), height })
-    for (const theme of themes) {
-      if (!looks.test(`${width}-${theme}`)) continue
-      // The console has its own theme setting; pages of the server use the color scheme of the system.
-      await page.emulateMedia({ colorScheme: theme })
-      await page.evaluate((wanted) => {
-        document.documentElement.dataset.theme = wanted
-      }, theme)
-      await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), animations: 'disabled' })
-      taken += 1
+    if (!values['only-axe']) {
+      await showWhole(page, Number(width), height)
+      for (const theme of wanted) {
+        await setTheme(page, theme)
+        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), animations: 'disabled' })
+        taken += 1
+      }
+    }
+    if (checkedWidths.includes(width)) {
+      const hasPopup = (await page.locator(popups).count()) > 0
+      findings.push(...(await inBothThemes(page, `${name} ${width}`, hasPopup ? popups : 'html')))
     }
   }
+}
+
+/** Makes the window as high as the page or the open dialog, which scrolls in it. */
+async function showWhole(page: Page, width: number, height: number): Promise<void> {
+  const hidden = await page.evaluate(() => {
+    const scroller =
+      document.querySelector('[data-modal]')?.parentElement ??
+      document.querySelector('#content') ??
+      document.documentElement
+    return scroller.scrollHeight - scroller.clientHeight
+  })
+  if (hidden > 0 && height + hidden <= maxHeight)
+    await page.setViewportSize({ width, height: height + hidden })
 }

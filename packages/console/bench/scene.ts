@@ -108,12 +108,20 @@ export async function startScene(counts: Record<string, number>) {
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
     return page
   }
+  /** The IDs for the paths of pages, by project; those of the operators' pages are under `fleet`. */
+  const ids: Record<string, Record<string, string>> = {}
+  /** Returns a path in a project or in `fleet`. A word in capitals stands for an ID. */
+  const pathIn = (where: string, path: string) =>
+    (where === 'fleet' ? '/fleet' : `/projects/${projects[where]}`) +
+    path.replace(/[A-Z]{2,}/, (what) => ids[where]?.[what] ?? what)
   return {
     url,
     owner,
     operator,
     organization_id,
     projects,
+    ids,
+    pathIn,
     routed,
     slow,
     askForVm,
@@ -122,7 +130,7 @@ export async function startScene(counts: Record<string, number>) {
     inviteOwner,
     sql: server.sql,
     page: await signIn(email, password),
-    signInAsOperator: () => signIn(server.operator_email, server.operator_password),
+    operatorPage: await signIn(server.operator_email, server.operator_password),
     close: async () => {
       await browser.close()
       await database.close()

@@ -1,7 +1,19 @@
 import type { Page } from 'playwright-core'
 import { visit, waitUntilLoaded } from '../test/support/browser-program.ts'
-import { dialogs } from './dialogs.ts'
+import { makeStuck } from './contents.ts'
+import { dialogs, openDialog } from './dialogs.ts'
 import type { Scene } from './scene.ts'
+
+/** Pages without a session. */
+const ofVisitors = {
+  'sign-in': '/sign-in',
+  forgot: '/forgot',
+  reset: '/reset#code=slpc_example',
+  'set-up': '/setup?code=slpc_example',
+  accept: '/accept#code=slpc_example',
+  'billing-link-ended': '/billing/slpb_ended',
+  'billing-returned': '/billing/returned',
+}
 
 /** Pages with something missing, failed or in progress. Each function prepares the situation and returns the page. */
 export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
@@ -39,13 +51,11 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await scene.sql(
       'UPDATE gpus SET suspect_since = slipway_now() WHERE id IN (SELECT id FROM gpus ORDER BY id LIMIT 2)',
     )
-    const page = await scene.signInAsOperator()
-    await visit(page, '/fleet/health')
-    return page
+    return inFleet(scene, '/health')
   },
-  'sign-in': (scene) => asVisitor(scene, '/sign-in'),
-  forgot: (scene) => asVisitor(scene, '/forgot'),
-  'billing-link-ended': (scene) => asVisitor(scene, '/billing/slpb_ended'),
+  ...Object.fromEntries(
+    Object.entries(ofVisitors).map(([name, path]) => [name, (scene: Scene) => asVisitor(scene, path)]),
+  ),
   'not-found': (scene) => inProject(scene, '/nothing-here'),
   'no-project': async (scene) => {
     const page = await scene.inviteOwner('lena@example.com', 'Harbour Observatory')
@@ -62,6 +72,60 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     const page = await scene.inviteOwner('grace@example.com', `${'Harbour Labs of the North '.repeat(3)}AG`)
     await createProject(page, 'x'.repeat(63))
     await page.getByRole('button', { name: 'Open billing' }).waitFor()
+    return page
+  },
+  'dialog-project': async (scene) => {
+    const page = await scene.inviteOwner('mia@example.com', 'Harbour Archive')
+    return openDialog(page, 'Create project')
+  },
+  'dialog-delete-project': async (scene) =>
+    openDialog(await inProject(scene, '/settings/project', 'with-0'), 'Delete project'),
+  'dialog-fleet-forget-host': async (scene) => {
+    // The host's next report ends this state.
+    await scene.sql(`UPDATE hosts SET state = 'down' WHERE id = $1`, [scene.ids.fleet!.EMPTY])
+    return openDialog(await inFleet(scene, '/hosts/EMPTY'), 'Forget')
+  },
+  'dialog-wait-to-start': async (scene) => {
+    const page = await inProject(scene, '/vms/STOPPED')
+    const hosts = 'UPDATE hosts SET is_schedulable ='
+    await scene.sql(`${hosts} false`)
+    await openDialog(page, 'Start')
+    await scene.sql(`${hosts} true`)
+    return page
+  },
+  'create-vm-wait': async (scene) => {
+    await scene.sql('UPDATE hosts SET is_schedulable = false')
+    const page = await inProject(scene, '/vms/new?like=VM')
+    await page.getByRole('region', { name: 'Wait for capacity' }).waitFor()
+    await scene.sql('UPDATE hosts SET is_schedulable = true')
+    return page
+  },
+  'dialog-sign-in-again': async (scene) => {
+    const email = 'kim@example.com'
+    const page = await scene.inviteOwner(email, 'Harbour Museum')
+    for (const table of ['access_tokens', 'refresh_tokens'])
+      await scene.sql(
+        `UPDATE ${table} SET expires_at = slipway_now() WHERE family_id IN (
+           SELECT f.id FROM token_families f JOIN users u ON u.id = f.user_id WHERE u.email = $1)`,
+        [email],
+      )
+    await visit(page, '/account')
+    await page.getByText('Your session has ended').waitFor()
+    return page
+  },
+  'account-two-factor': async (scene) => {
+    const page = await scene.inviteOwner('rosa@example.com', 'Harbour School')
+    await visit(page, '/account')
+    await page.getByLabel('Confirm your password').fill('analytical-engine')
+    await page.getByRole('button', { name: 'Set up' }).click()
+    await page.getByLabel('QR code for the key below').waitFor()
+    return page
+  },
+  'menu-of-phone': async (scene) => {
+    const page = await inProject(scene, '')
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.getByRole('button', { name: 'Menu', exact: true }).click()
+    await page.getByRole('dialog', { name: 'Menu' }).waitFor()
     return page
   },
   'menu-of-projects': async (scene) => {
@@ -135,6 +199,15 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await scene.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [id])
     return inProject(scene, `/vms/${id}`, 'with-1')
   },
+  // Hosts cannot remove VMs from here on.
+  'fleet-operations-stuck': async (scene) => {
+    await makeStuck(scene, 'left-over-1')
+    return inFleet(scene, '/operations')
+  },
+  'dialog-fleet-abandon': async (scene) => {
+    await makeStuck(scene, 'left-over-2')
+    return openDialog(await inFleet(scene, '/operations'), 'Abandon')
+  },
   'billing-dashboard': (scene) => billingDashboard(scene),
   'overview-declined': async (scene) => {
     await decline(scene)
@@ -144,15 +217,20 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await decline(scene)
     return inProject(scene, '/settings/billing')
   },
+  'billing-invoice': async (scene) => {
+    await decline(scene)
+    const page = await billingDashboard(scene)
+    await page.locator('a[href*="/invoices/"]').first().click()
+    await page.getByRole('heading', { level: 1, name: /^Invoice/ }).waitFor()
+    return page
+  },
   'billing-dashboard-declined': async (scene) => {
     await decline(scene)
     return billingDashboard(scene)
   },
   'fleet-organizations-declined': async (scene) => {
     await decline(scene)
-    const page = await scene.signInAsOperator()
-    await visit(page, '/fleet/organizations')
-    return page
+    return inFleet(scene, '/organizations')
   },
   'payment-needed': async (scene) => {
     await setPaymentState(scene, 'removed')
@@ -163,8 +241,13 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
 const longName = 'inference-gateway-production-eu-north-with-a-name-of-63-letters'
 
 async function inProject(scene: Scene, path: string, project = 'with-20'): Promise<Page> {
-  await visit(scene.page, `/projects/${scene.projects[project]}${path}`)
+  await visit(scene.page, scene.pathIn(project, path))
   return scene.page
+}
+
+async function inFleet(scene: Scene, path: string): Promise<Page> {
+  await visit(scene.operatorPage, scene.pathIn('fleet', path))
+  return scene.operatorPage
 }
 
 async function asVisitor(scene: Scene, path: string): Promise<Page> {

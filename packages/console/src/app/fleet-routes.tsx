@@ -1,8 +1,8 @@
 import { createRoute, Outlet } from '@tanstack/react-router'
 import { useMe } from '../api/me.ts'
-import { readSearch } from '../lib/search-params.ts'
 import { lazyPage } from './lazy-page.ts'
 import { OperatorsOnly } from './page-states.tsx'
+import { readSearch } from './search-params.ts'
 import { shellRoute } from './shell-route.tsx'
 
 const pages = {

@@ -1,8 +1,8 @@
 import { createRoute, redirect } from '@tanstack/react-router'
-import { readSearch } from '../lib/search-params.ts'
 import { lazyPage } from './lazy-page.ts'
 import { PageError } from './page-states.tsx'
 import { ProjectFrame } from './project-frame.tsx'
+import { readSearch } from './search-params.ts'
 import { shellRoute } from './shell-route.tsx'
 
 const pages = {

@@ -4,11 +4,11 @@ import type { loadMe } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { session } from '../api/session.ts'
 import { lastProject } from '../lib/last-project.ts'
-import { readSearch } from '../lib/search-params.ts'
 import { fleetRoutes } from './fleet-routes.tsx'
 import { lazyPage } from './lazy-page.ts'
 import { NotFound } from './page-states.tsx'
 import { projectRoutes } from './project-routes.tsx'
+import { readSearch } from './search-params.ts'
 import { rootRoute, shellRoute } from './shell-route.tsx'
 
 const publicPage = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>

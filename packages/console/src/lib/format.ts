@@ -86,7 +86,12 @@ export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${is
 
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
-  const name = unit === 'vm_hour' ? 'VM-hours' : unit === 'gb_hour' ? 'GiB-hours' : unit
+  const names: Record<string, string> = {
+    vm_hour: 'VM-hours',
+    gb_hour: 'GiB-hours',
+    address_hour: 'address-hours',
+  }
+  const name = names[unit] ?? unit
   return `${numbers[digits].format(value)} ${name}`
 }
 

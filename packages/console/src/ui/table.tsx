@@ -136,7 +136,6 @@ function Rows<Row>(props: TableProps<Row>) {
         ref={frame}
         // Scroll focused elements out from under the pinned column.
         className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}`}
-        tabIndex={isVirtual ? 0 : undefined}
       >
         {!isNarrow && (
           <div

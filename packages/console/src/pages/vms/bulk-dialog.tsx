@@ -75,9 +75,14 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
           <div className="text-ink-muted">
             <Effects what={what} targets={targets} skipped={vms.length - targets.length} />
             {vms.length > 1 && (
-              <p className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink">
+              <section
+                aria-label="VMs"
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+                tabIndex={0}
+                className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink"
+              >
                 {targets.map((vm) => vm.name).join(', ')}
-              </p>
+              </section>
             )}
           </div>
           <InputFields what={what} vms={targets} input={input} onChange={setInput} />
