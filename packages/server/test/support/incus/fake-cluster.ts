@@ -4,7 +4,7 @@ import type { ReceivedRequest } from './stand-in.ts'
 
 export const fingerprint = '5e'.repeat(32)
 
-/** By default, Incus shows a member as offline when it has not received a heartbeat for this time. */
+/** Incus shows a member as offline when it has not received a heartbeat for this time (its default). */
 const offlineThresholdMs = 20_000
 
 export interface FakeClusterOptions {
