@@ -210,7 +210,7 @@ export function Members() {
         <Confirm
           isOpen
           onClose={() => setDemoted(null)}
-          title={`Change ${demoted.member.email} to ${demoted.role}`}
+          title={`Change the role of ${demoted.member.email} to ${demoted.role}`}
           action={`Change to ${demoted.role}`}
           {...submitProps(change, demoted, () => setDemoted(null))}
           commands={changeCommands(demoted.member, demoted.role)}

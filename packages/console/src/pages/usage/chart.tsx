@@ -175,6 +175,7 @@ interface ReadOut {
   day: number
   month: string
   totals: number[]
+  /** The bars of the days that are not itemized. */
   plain: (number | null)[]
   forecast: (number | null)[]
   today: number | undefined
