@@ -20,7 +20,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 
 const roleText: Record<Role, string> = {
-  viewer: 'Can view everything.',
+  viewer: 'Can view all resources and costs, but not scripts.',
   member: 'Can also change VMs, disks, networks and firewall rules.',
   admin: 'Can also manage projects, keys, webhooks and budgets.',
   owner: 'Can also manage members and billing.',
