@@ -16,7 +16,7 @@ interface ActionOptions<Input, Result> {
   showsErrors?: boolean
   /** Returns the title of the failure toast, such as "Could not stop train-7". The toast offers a retry. */
   failed?: (input: Input) => string
-  /** Returns a function that undoes the change; undefined if it cannot be undone. The toast offers it. */
+  /** Returns a function that undoes the change; undefined if it cannot be undone. The toast has an Undo button. */
   undo?: (input: Input, result: Result) => (() => Promise<unknown>) | undefined
 }
 

@@ -6,8 +6,8 @@ import { isOffline, onConnectionChange } from './connection.ts'
 const groups: RouteId[] = ['instanceGroupList', 'instanceGroupGet']
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
 /**
- * The routes to refetch after an event, by the event's resource type. The lists of VMs and disks are not among
- * them, because they are updated row by row.
+ * The routes to refetch after an event, by the event's resource type. An event of a VM or a disk does not refetch
+ * the list of VMs or disks, because these lists are updated row by row.
  */
 const routesByResourceType: Record<string, RouteId[]> = {
   vm: [

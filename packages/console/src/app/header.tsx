@@ -103,7 +103,11 @@ export function Header({
 const marks = {
   offline: ['Offline', 'bg-amber', 'Showing the last known data.'],
   live: ['Live', 'bg-green', 'This page updates automatically.'],
-  polled: ['Live', 'bg-green', 'This page refreshes at least once a minute.'],
+  polled: [
+    'Live',
+    'bg-green',
+    'Fleet data refreshes at least once a minute. Lists of tenants’ VMs and events do not, because each read of them is recorded.',
+  ],
   refused: [
     'Polling',
     'bg-amber',

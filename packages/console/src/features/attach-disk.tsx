@@ -20,8 +20,8 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const disks = useQuery(readAll('diskList', { project_id: vm.project_id, locations: vm.location }))
   const [diskId, setDiskId] = useState('')
   const [isCreating, setCreating] = useState(false)
-  const free = (disks.data ?? []).filter((disk) => mayAttach(disk, vm))
-  const disk = free.find(({ id }) => id === diskId) ?? free[0]
+  const attachable = (disks.data ?? []).filter((disk) => mayAttach(disk, vm))
+  const disk = attachable.find(({ id }) => id === diskId) ?? attachable[0]
   if (isCreating)
     return (
       <CreateDisk
@@ -40,7 +40,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       reason={disk ? undefined : `No unattached disks in ${vm.location}. Create one.`}
       onClose={onClose}
     >
-      {disks.data && free.length === 0 ? (
+      {disks.data && attachable.length === 0 ? (
         <p className="text-ink-muted">
           No unattached disks in {vm.location}. A disk is kept when its VM is deleted.
         </p>
@@ -49,7 +49,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           label="Disk"
           value={disk?.id ?? ''}
           onChange={setDiskId}
-          choices={free.map(({ id, name, size, type }) => ({
+          choices={attachable.map(({ id, name, size, type }) => ({
             value: id,
             label: `${name} (${sizeText(size)} ${type})`,
           }))}

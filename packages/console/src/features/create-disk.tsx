@@ -16,7 +16,8 @@ const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shar
 const defaultBlockSize = '512'
 const uses: Record<DiskType, string> = {
   'persistent-ssd': 'Can be attached read-write to one VM, or read-only to many.',
-  'shared-volume': 'Can be attached read-write to many VMs whose type uses a whole host.',
+  'shared-volume':
+    'Can be attached read-write to many VMs, but only to VMs of a type that takes up a whole host.',
 }
 
 interface CreateDiskProps {

@@ -303,7 +303,7 @@ const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => 
 /** The time from the first to the last event of an operation. */
 const durationColumn: Column<Row> = {
   key: 'took',
-  title: 'Took',
+  title: 'Duration',
   width: '84px',
   align: 'right',
   isFoldable: true,

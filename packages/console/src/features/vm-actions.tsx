@@ -3,13 +3,14 @@ import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
 import { usePriceOf } from '../api/prices.ts'
-import { plural, usd } from '../lib/format.ts'
+import { firstNames, plural, usd } from '../lib/format.ts'
 import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
+import { Sentence } from '../ui/no-break.tsx'
 import { WaitToStart } from './capacity/wait-to-start.tsx'
 
 const words: Record<VmAction, { verb: string; past: string; icon: IconName }> = {
@@ -59,14 +60,18 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
       {scratch.length > 0 && (
         <p className="mt-2">
           <b className="font-medium text-ink">Local scratch data will be lost</b>
-          {isOne
-            ? '.'
-            : ` on ${plural(scratch.length, 'VM')}: ${scratch.map(({ name }) => name).join(', ')}.`}
+          {isOne ? '.' : <Sentence text={` on ${scratchText(scratch, vms)}.`} />}
         </p>
       )}
     </>
   )
 }
+
+/** Returns the number of VMs with scratch data and, unless all VMs have it, names: "5 VMs: a, b, c and 2 more". */
+const scratchText = (scratch: Vm[], vms: Vm[]): string =>
+  scratch.length === vms.length
+    ? plural(vms.length, 'VM')
+    : `${plural(scratch.length, 'VM')}: ${firstNames(scratch.map(({ name }) => name))}`
 
 /** Returns the states that the disabled actions require, one sentence for each set of states. */
 export function disabledActionReasons(vm: Vm): string[] {

@@ -4,7 +4,7 @@ import { shellQuote } from './shell.ts'
 
 type Annotations = Pick<Vm, 'name' | 'description' | 'labels' | 'deletion_protection'>
 
-/** Returns the CLI commands that make the changes. The new name comes last, because the others use the old one. */
+/** Returns the CLI commands that make the changes. The rename comes last: the other commands use the old name. */
 export function annotationCommand(
   noun: string,
   resource: Annotations,

@@ -103,6 +103,10 @@ export const memoryText = ({
 }: Pick<VmType, 'memoryGb' | 'gpuCount' | 'gpuMemoryGb'>): string =>
   `${count(memoryGb)} GB RAM, ${gpuCount} × ${count(gpuMemoryGb)} GB GPU memory`
 
+/** Returns up to three names, and the number of further names: "a, b, c and 2 more". */
+export const firstNames = (names: string[]): string =>
+  names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${count(names.length - 3)} more` : '')
+
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string =>
   size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))} ${unit}`)

@@ -27,9 +27,15 @@ export function parseLabels(text: string): { labels: Labels; problem: string } {
   for (const part of parts) {
     const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(part) ?? []
     if (!isLabelKey(key))
-      return { labels, problem: `${part}: keys can contain lowercase letters, digits, ., _, / and -.` }
+      return {
+        labels,
+        problem: `${part}: keys can contain lowercase letters, digits, periods, underscores, slashes and hyphens.`,
+      }
     if (!isLabelValue(value))
-      return { labels, problem: `${part}: values can contain letters, digits, ., _ and -.` }
+      return {
+        labels,
+        problem: `${part}: values can contain letters, digits, periods, underscores and hyphens.`,
+      }
     labels[key] = value
   }
   const hasTooMany = Object.keys(labels).length > maxLabels

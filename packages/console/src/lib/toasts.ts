@@ -30,8 +30,8 @@ export const toastStore = {
 
 /**
  * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the
- * same action fails again, or the action succeeds. A success passes the title of the failure that it resolves
- * in `resolvesFailure`.
+ * same action fails again, or the action succeeds. A success passes, in `resolvesFailure`, the title of the
+ * failure that it resolves.
  */
 export function showToast({
   resolvesFailure,

@@ -25,7 +25,7 @@ export const ttlSeconds = (hours: string): number => Math.round(Number(hours) * 
 export const ttlProblem = (hours: string): string | undefined =>
   hours === '' || (ttlSeconds(hours) >= minTtlSeconds && ttlSeconds(hours) <= maxTtlSeconds)
     ? undefined
-    : `Enter ${(minTtlSeconds / 3600).toFixed(2)} (${minTtlSeconds / 60} minutes) to ${count(maxTtlSeconds / 3600)} hours.`
+    : `Enter a number of hours from ${(minTtlSeconds / 3600).toFixed(2)} (${minTtlSeconds / 60} minutes) to ${count(maxTtlSeconds / 3600)}.`
 
 /** A time to live as an argument of the CLI. */
 export function ttlArgument(seconds: number): string {

@@ -57,7 +57,7 @@ export function Catalogue() {
     >
       <h1 className="text-xl font-semibold">Types and prices</h1>
       <p className="text-ink-muted">
-        GPUs are dedicated to one VM. A VM is billed per millisecond while it runs. Availability is live.
+        Each GPU is dedicated to one VM. A VM is billed per millisecond while it runs. Availability is live.
       </p>
       <Loaded query={catalogue} rows={12}>
         {(data) => (

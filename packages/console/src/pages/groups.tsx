@@ -60,7 +60,7 @@ export function Groups() {
               })}
             >
               A group has up to 64 identical VMs, such as the nodes of a training run. Either all VMs are
-              created or none are. Billing starts when the last VM responds.
+              created or none are. Billing starts when all VMs respond.
             </Empty>
           ) : (
             <Table

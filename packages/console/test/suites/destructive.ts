@@ -106,7 +106,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     }
     const daysLeft = (iso: string) => Math.round((Date.parse(iso) - Date.now()) / 86_400_000)
     await create('Create key', 'reader', async () => {
-      await dialog().getByText('View everything in this project, without changing anything.').waitFor()
+      await dialog().getByText('View all resources in this project, without changing anything.').waitFor()
       await dialog().getByLabel('Allowed IPs').fill('203.0.113.0/24, 198.51.100.7')
       expect(await inBothThemes(page, 'dialog-key', '[data-modal]')).toEqual([])
       expect(await openOnNarrowScreen(page, 'dialog-key', '[data-modal]')).toEqual([])

@@ -52,7 +52,7 @@ export function StuckActions({ operation, onRetried, isSmall = false }: StuckAct
         <Confirm
           isOpen
           onClose={() => setAbandoning(false)}
-          title={`Abandon: ${text}`}
+          title={`Abandon the operation “${text}”`}
           action="Abandon operation"
           commands={operatorCommands({
             cli: `slipway admin operation abandon ${operation.operation_id}`,

@@ -41,7 +41,7 @@ export function VmQuestion({
         commands={commands}
         {...submit}
       >
-        <p>The VM belongs to {tenant}. Its GPUs will be released. Data on its local disk will be lost.</p>
+        <p>The VM belongs to {tenant}. Its GPUs will be released. Any local scratch data will be lost.</p>
       </Confirm>
     )
   return (

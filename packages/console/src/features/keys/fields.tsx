@@ -7,9 +7,9 @@ type KeyRole = AccessKey['role']
 
 /** What a key with the role may do. In the form, each role includes the rights of the roles above it. */
 const rights: Record<KeyRole, string> = {
-  read: 'View everything in this project, without changing anything.',
+  read: 'View all resources in this project, without changing anything.',
   write: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
-  viewer: 'View everything in all projects, without changing anything.',
+  viewer: 'View all resources in all projects, without changing anything.',
   member: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
   admin: 'Also manage projects, access keys, webhooks and budgets.',
   owner: 'Also manage members, billing and the organization itself.',

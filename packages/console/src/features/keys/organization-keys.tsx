@@ -32,7 +32,7 @@ export function OrganizationKeys() {
   return (
     <Section
       title="Organization keys"
-      about="They work in every project of the organization, with the rights of their role."
+      about="For programs and the CLI, in every project of the organization."
       actions={
         <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key

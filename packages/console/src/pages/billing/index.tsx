@@ -110,7 +110,7 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
       }
     >
       {rows.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">No usage in this month.</p>
+        <p className="card px-4 py-3 text-ink-muted">No usage in {monthText(month)}.</p>
       ) : (
         <>
           <div className="card p-4">

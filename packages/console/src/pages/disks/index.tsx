@@ -219,8 +219,8 @@ export function Disks() {
                 location: 'us-east1-a',
               })}
             >
-              A disk is kept when its VM is deleted. Many VMs can write to a shared volume at the same time if
-              their type uses a whole host.
+              A disk is kept when its VM is deleted. Many VMs can write to a shared volume at the same time,
+              but only VMs of a type that takes up a whole host.
             </Empty>
           ) : (
             <>

@@ -77,7 +77,7 @@ export function Capacity() {
         <p className="text-sm text-ink-muted">
           Held GPUs belong to a capacity request or a reservation. Unavailable GPUs are unused, but their host
           is down, cordoned or draining. The largest VM is the largest type that a tenant can create now.
-          Fragmentation is the share of free GPUs on partly used hosts. The other free GPUs are on empty
+          Fragmentation is the share of free GPUs that are on partly used hosts. The others are on empty
           hosts, where the largest VMs fit.
         </p>
       </Section>
@@ -159,7 +159,7 @@ const isUnused = (host: Host) => host.gpus.every(({ state }) => state === 'free'
 const freeOn = (hosts: Host[]) =>
   hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
 
-/** Returns the share of free GPUs that are on partly used hosts; counts only schedulable hosts. */
+/** Returns the share of free GPUs that are on partly used hosts. Counts only hosts that accept VMs. */
 function fragmentationOf(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>

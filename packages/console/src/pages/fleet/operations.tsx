@@ -44,7 +44,7 @@ export function FleetOperations() {
     .join()
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(['adminOperationList']), [alertIds])
-  // A retried operation is no longer stuck, but stays in the list, which shows whether it goes on failing.
+  // A retried operation is no longer stuck. It stays in the list, so that operators see whether it fails again.
   const [retriedIds, setRetriedIds] = useState<string[]>([])
   const retried = useQueries({
     queries: retriedIds.map((operation_id) => ({
@@ -57,7 +57,7 @@ export function FleetOperations() {
   const stuckIds = (operations.data?.items ?? [])
     .flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : []))
     .join()
-  // Every stuck operation is also an alert.
+  // Every stuck operation has an alert.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(alertLists), [stuckIds])
   const listed = operations.data?.items ?? []

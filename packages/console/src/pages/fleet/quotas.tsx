@@ -43,19 +43,19 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   const [search, setSearch] = useSearchState()
   const project = projects.find(({ id }) => id === search.project) ?? projects[0]!
   const { id: project_id, organization_id } = project
-  const whole = useQuery({
+  const organizationQuotas = useQuery({
     ...read('adminOrganizationQuotaList', { params: { organization_id } }),
     refetchInterval: recordedPollMs,
   })
   // Every read of one project's quotas is recorded in the audit log, so do not poll.
-  const own = useQuery(read('adminQuotaList', { query: { project_id } }))
+  const projectQuotas = useQuery(read('adminQuotaList', { query: { project_id } }))
   return (
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
       <div className="grid grid-cols-1 items-start gap-x-6 gap-y-4 lg:grid-cols-2">
         <Section title={`Organization ${project.organization_name}`}>
           <p className="-mt-2 text-ink-muted">Limits for all projects of the organization combined.</p>
-          <Loaded query={whole} rows={14}>
+          <Loaded query={organizationQuotas} rows={14}>
             {({ items }) => (
               <QuotaForm
                 key={organization_id}
@@ -76,7 +76,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
         </Section>
         <Section title={`Project ${project.name}`}>
           <p className="-mt-2 text-ink-muted">Limits for this project, within the organization’s limits.</p>
-          <Loaded query={own} rows={8}>
+          <Loaded query={projectQuotas} rows={8}>
             {({ items }) => (
               <QuotaForm
                 key={project_id}

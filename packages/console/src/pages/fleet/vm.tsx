@@ -101,7 +101,7 @@ export function FleetVm() {
   )
 }
 
-/** The operations and events of a VM, which are kept for 90 days after its deletion. */
+/** The operations and events of a VM. They are kept for 90 days, even after the VM is deleted. */
 function History({ vmId }: { vmId: string }) {
   const operations = useQuery(read('adminOperationList', { query: { resource_id: vmId, limit: 20 } }))
   return (

@@ -20,7 +20,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 
 const roleText: Record<Role, string> = {
-  viewer: 'Can view everything.',
+  viewer: 'Can view all resources and costs, but not scripts.',
   member: 'Can also change VMs, disks, networks and firewall rules.',
   admin: 'Can also manage projects, keys, webhooks and budgets.',
   owner: 'Can also manage members and billing.',
@@ -210,7 +210,7 @@ export function Members() {
         <Confirm
           isOpen
           onClose={() => setDemoted(null)}
-          title={`Change ${demoted.member.email} to ${demoted.role}`}
+          title={`Change the role of ${demoted.member.email} to ${demoted.role}`}
           action={`Change to ${demoted.role}`}
           {...submitProps(change, demoted, () => setDemoted(null))}
           commands={changeCommands(demoted.member, demoted.role)}

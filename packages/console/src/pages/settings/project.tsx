@@ -79,7 +79,9 @@ export function ProjectSettings() {
       </Section>
       <Section title="Delete project">
         <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
-          <span className="text-ink-muted">Delete all VMs and disks first.</span>
+          <span className="text-ink-muted">
+            Delete all VMs, groups, disks, snapshots, images and reserved addresses first.
+          </span>
           <Button kind="danger" reason={whyNot ?? contents} onClick={() => setDeleting(true)}>
             Delete project
           </Button>
@@ -101,8 +103,8 @@ export function ProjectSettings() {
         nameToType={project.name}
       >
         <p>
-          The project’s networks, firewall rules, keys and webhooks will be permanently deleted. Invoices and
-          the audit log will be kept.
+          The project’s networks, firewall rules, templates, keys and webhooks will be permanently deleted.
+          Invoices and the audit log will be kept.
         </p>
       </Confirm>
     </Page>

@@ -26,13 +26,13 @@ export function OrganizationQuotas({ organizationId }: { organizationId: string 
   const [isAsking, setAsking] = useState(false)
   const isOpen = ({ name }: OrganizationQuota) =>
     requests.data?.some((request) => request.state === 'open' && request.name === name) ?? false
-  const free = (quotas.data?.items ?? []).filter((quota) => !isOpen(quota))
+  const requestable = (quotas.data?.items ?? []).filter((quota) => !isOpen(quota))
   return (
     <Section
       title="Organization quotas"
       actions={
         <Button
-          reason={whyNot ?? (free.length === 0 ? 'Every quota has an open request.' : undefined)}
+          reason={whyNot ?? (requestable.length === 0 ? 'Every quota has an open request.' : undefined)}
           onClick={() => setAsking(true)}
         >
           Request higher quota
@@ -50,7 +50,11 @@ export function OrganizationQuotas({ organizationId }: { organizationId: string 
       </Loaded>
       {requests.data && requests.data.length > 0 && <Requests rows={requests.data} />}
       {isAsking && (
-        <RequestDialog organizationId={organizationId} quotas={free} onClose={() => setAsking(false)} />
+        <RequestDialog
+          organizationId={organizationId}
+          quotas={requestable}
+          onClose={() => setAsking(false)}
+        />
       )}
     </Section>
   )

@@ -123,7 +123,7 @@ export default function Chart({
       <p className="figures mb-2 truncate text-sm text-ink-muted">
         {day === null ? title : readOut({ day, month, totals, plain, forecast, today: unitemized?.today })}
       </p>
-      {/* The plot is resized after the page, so hide its overflow in between. */}
+      {/* The plot is resized only after the page. Hide its overflow until then. */}
       <div ref={frame} role="img" aria-label={text} className="h-60 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
@@ -175,6 +175,7 @@ interface ReadOut {
   day: number
   month: string
   totals: number[]
+  /** The bars of the days that are not itemized. */
   plain: (number | null)[]
   forecast: (number | null)[]
   today: number | undefined

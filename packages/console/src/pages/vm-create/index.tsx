@@ -82,7 +82,7 @@ const noDisks: Disk[] = []
 function valuesLike(vm: Vm, saved: SshKey[]): InitialValues {
   const given = vm.ssh_public_keys.filter((key) => !saved.some(({ public_key }) => public_key === key))
   const chosen = saved.filter(({ public_key }) => vm.ssh_public_keys.includes(public_key))
-  const [port] = vm.network_interfaces
+  const [networkInterface] = vm.network_interfaces
   return {
     type: vm.type,
     location: vm.location,
@@ -90,7 +90,7 @@ function valuesLike(vm: Vm, saved: SshKey[]): InitialValues {
     ...(given[0] && { ssh_public_key: given[0] }),
     ssh_key_ids: chosen.map(({ id }) => id),
     labels: vm.labels,
-    ...(port && { subnet_id: port.subnet }),
+    ...(networkInterface && { subnet_id: networkInterface.subnet }),
     ...(!publicAddressOf(vm) && { public_ip: 'none' as const }),
   }
 }

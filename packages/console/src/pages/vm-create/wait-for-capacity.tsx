@@ -86,7 +86,7 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
         <div className="flex flex-col gap-2 sm:pt-5">
           <CheckField
             label={`Hold the GPUs without creating the ${group ? 'group' : 'VM'}`}
-            hint="You then have 15 minutes to claim them in the queue."
+            hint="When they are available, you have 15 minutes to claim them on the Queue page."
             isChecked={isHeld}
             onChange={setHeld}
           />

@@ -8,6 +8,7 @@ import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { NoBreak, Sentence } from '../../ui/no-break.tsx'
 import { type BulkProgress, type Failure, failureText, reportBulk, resultText, runBulk } from './bulk-run.ts'
 import { type BulkInput, type BulkName, bulkAction, bulkCommands } from './bulk-table.ts'
 
@@ -81,7 +82,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
                 tabIndex={0}
                 className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink"
               >
-                {targets.map((vm) => vm.name).join(', ')}
+                <Sentence text={targets.map((vm) => vm.name).join(', ')} />
               </section>
             )}
           </div>
@@ -126,7 +127,10 @@ function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; sk
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
       {what === 'stop' && <ActionEffects action="STOP" vms={targets} />}
       {what === 'delete' && (
-        <p>OS disks and addresses will be permanently deleted. Data disks will be kept.</p>
+        <p>
+          OS disks and unreserved addresses will be permanently deleted. Data disks and reserved addresses
+          will be kept.
+        </p>
       )}
       {skipped > 0 && (
         <p className="mt-2">
@@ -246,7 +250,10 @@ const Failures = ({ failures, what }: { failures: Failure[]; what: BulkName }) =
     <ul className="mt-1 max-h-40 overflow-y-auto">
       {failures.map(({ vm, error }) => (
         <li key={vm.id} className="break-words">
-          <span className="mono">{vm.name}</span>: {errorText(error, 'change').message}
+          <NoBreak>
+            <span className="mono">{vm.name}</span>:
+          </NoBreak>{' '}
+          {errorText(error, 'change').message}
         </li>
       ))}
     </ul>

@@ -2,7 +2,7 @@ import { zonedTitle } from '../../lib/format.ts'
 import type { Column } from '../table.tsx'
 import { Age, Timestamp } from '../time.tsx'
 
-/** Returns the value by which times are sorted: the newest first, like the largest number, and no time last. */
+/** Returns the value by which a time is sorted: the newest time is the largest number, and no time is undefined. */
 export const timeOf = (iso: string): number | undefined => (iso ? Date.parse(iso) : undefined)
 
 /** Returns a column for a field with a timestamp. */

@@ -42,7 +42,7 @@ export function vmCreationTests(tenant: Tenant): void {
     await open('/vms/new')
     await page.getByLabel('Expires after').selectOption('Custom')
     await page.getByLabel('Hours').fill('')
-    await page.getByText('Enter 0.08 (5 minutes) to 720 hours.').first().waitFor()
+    await page.getByText('Enter a number of hours from 0.08 (5 minutes) to 720.').first().waitFor()
     await page.getByLabel('Hours').fill('1.5')
     await page.getByLabel('On expiry').selectOption('delete')
     await summary().getByText('--ttl 90m --on-expiry delete').waitFor({ state: 'attached' })

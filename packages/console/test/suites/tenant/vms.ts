@@ -224,7 +224,7 @@ export function vmTests(tenant: Tenant): void {
     await dialog().getByText('The VM does not expire.').waitFor()
     await dialog().getByLabel('Expires in').selectOption('Custom')
     await dialog().getByLabel('Hours').fill('0.01')
-    await dialog().getByText('Enter 0.08 (5 minutes) to 720 hours.').first().waitFor()
+    await dialog().getByText('Enter a number of hours from 0.08 (5 minutes) to 720.').first().waitFor()
     await dialog().getByLabel('Hours').fill('1.5')
     await dialog()
       .getByText(/^Until /)

@@ -54,7 +54,7 @@ export default function FaultChart({ bars, dates }: { bars: FaultBars; dates: st
       <p className="figures mb-2 truncate text-sm text-ink-muted">
         {day === null ? 'Faults per day (UTC)' : `${dates[day]}: ${plural(totals[day] ?? 0, 'fault')}`}
       </p>
-      {/* The plot is resized after the page, so hide its overflow in between. */}
+      {/* The plot is resized only after the page. Hide its overflow until then. */}
       <div ref={frame} role="img" aria-label={summaryOf(bars, dates)} className="h-50 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map(({ key, name }, index) => (

@@ -41,7 +41,7 @@ export function FleetHealth() {
     <FleetPage>
       <Section
         title="Faults over time"
-        about="Faults that hosts found or guests reported. Application errors are only in the table."
+        about="Faults that hosts found or guests reported. Other errors are shown only in the table."
         actions={
           <>
             <Select

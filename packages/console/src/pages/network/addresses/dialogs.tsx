@@ -115,8 +115,8 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
       />
       <p>
         {address.address} will replace the VM’s public address.
-        {address.vm_id !== '' && ' The VM that has it now will get a dynamic address.'} Open connections to{' '}
-        {address.vm_id === '' ? 'the VM' : 'both VMs'} will be closed.
+        {address.vm_id !== '' && ` The VM that now has ${address.address} will get a dynamic address.`} Open
+        connections to {address.vm_id === '' ? 'the VM' : 'both VMs'} will be closed.
       </p>
     </FormDialog>
   )

@@ -1,8 +1,8 @@
 /**
- * The terminal writes its styles into style elements and style attributes, which the page's security policy
- * forbids. This function makes new elements write the same styles through the style sheet interfaces, which
- * the policy allows. The terminal's option for another document does not cover all of its parts. Returns a
- * function that restores the original behavior.
+ * The terminal writes its styles into style elements and style attributes, which the page's
+ * Content-Security-Policy forbids. This function makes new elements apply the same styles through the CSSOM
+ * (style sheet objects and `element.style`), which the policy allows. The terminal's option `documentOverride`
+ * does not cover all of its parts. Returns a function that restores the original behavior.
  */
 export function replaceInlineStyles(): () => void {
   const create = document.createElement

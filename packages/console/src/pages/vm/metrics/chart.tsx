@@ -64,7 +64,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
           {shownAt === null ? '' : timeText(times[shownAt]!)}
         </span>
       </p>
-      {/* The plot is resized after the page, so hide its overflow in between. */}
+      {/* The plot is resized only after the page. Hide its overflow until then. */}
       <div ref={frame} role="img" aria-label={summaryOf(chart)} className="h-45 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {lines.map(({ label, values }, index) => (
