@@ -151,7 +151,7 @@ export async function putLocation(tx: Tx, location: LocationSettings): Promise<b
 }
 
 /** Returns whether there are VMs or disks at the location. */
-export async function hasTenants(db: Queryable, location: string): Promise<boolean> {
+export async function hasVmsOrDisks(db: Queryable, location: string): Promise<boolean> {
   return (await hosting.one(db, { location })) !== undefined
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../instances.ts'
 import { type GuestNetwork, generationOfVersion, guestNetworkKey, guestNetworkOf } from './guest-network.ts'
 import { AgentReports } from './reports.ts'
-import { isReservation, reservationOf, VxlanNumbers } from './vxlan-numbers.ts'
+import { isVxlanReservation, reservationOf, VxlanNumbers } from './vxlan-numbers.ts'
 
 type Network = VmSpec['network']
 type Firewall = WantedState['firewall']
@@ -28,7 +28,7 @@ export const isLocalBridge = (name: string) => name.startsWith('sl')
 
 /** Returns the profiles, including the one that reserves the network's VXLAN number. */
 export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 'vni'>) => [
-  ...profiles.filter((name) => !isReservation(name)),
+  ...profiles.filter((name) => !isVxlanReservation(name)),
   reservationOf(vni),
 ]
 

@@ -12,7 +12,7 @@ const prefix = 'vni-'
 
 /** The profile that reserves a number. All instances that use the number have this profile. */
 export const reservationOf = (vni: number) => `${prefix}${vni}`
-export const isReservation = (profile: string) => profile.startsWith(prefix)
+export const isVxlanReservation = (profile: string) => profile.startsWith(prefix)
 
 /**
  * Reserves a VXLAN number for each subnet by creating an empty profile with the number in its name. If two
@@ -76,7 +76,7 @@ export class VxlanNumbers {
  */
 export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   const unused = (await listProfiles(ctx, signal)).filter(
-    ({ name, used_by }) => isReservation(name) && used_by?.length === 0,
+    ({ name, used_by }) => isVxlanReservation(name) && used_by?.length === 0,
   )
   if (unused.length === 0) return
   const instances = await listInstances(ctx, signal)
