@@ -1,6 +1,6 @@
-// npm run release: packs and publishes the packages with the version in the root's package.json, tags it, and
-// writes the commit to packages/server/released.json. With --dry-run, only packs, and lists what prevents a
-// release.
+// npm run release: packs and publishes the packages with the version in the root's package.json, tags the commit,
+// and writes the commit's id to packages/server/released.json. With --dry-run, only packs, and lists what prevents
+// a release.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const obstacles = [
   git('status', '--porcelain') && 'there are uncommitted changes',
   git('tag', '--list', tag) && `${tag} is already released: run npm version --no-git-tag-version <next>`,
   !changesOf(version) && `CHANGELOG.md has no section for ${version}`,
-  // The published packages link to this repository, so it must be the one that is released.
+  // The published packages link to the repository in package.json, so this checkout must have it as a remote.
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
     `no git remote points to ${address(repository.url)}, the repository in package.json`,
 ].filter(Boolean)
@@ -32,9 +32,8 @@ for (const { name, archive, size, files } of packages) {
 if (isDryRun) {
   console.log(`\n${changesOf(version) ?? ''}\n`)
   for (const obstacle of obstacles) console.log(`This prevents a release: ${obstacle}.`)
-  console.log(
-    `Nothing was published or tagged. Without --dry-run, each package is published, then ${tag} is tagged.`,
-  )
+  const next = `Without --dry-run, each package would be published, then the commit would be tagged ${tag}.`
+  console.log(`Nothing was published or tagged.${obstacles.length === 0 ? ` ${next}` : ''}`)
 } else {
   for (const { name, archive } of packages) {
     if (isPublished(name)) console.log(`${name} ${version} was already published by an earlier attempt.`)

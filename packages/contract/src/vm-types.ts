@@ -114,8 +114,8 @@ export const diskMbps: Record<DiskType, number | null> = { 'persistent-ssd': 1_0
 /** How many data disks of each type a VM can have. */
 export const maxDisksPerVm: Record<DiskType, number> = { 'persistent-ssd': 16, 'shared-volume': 4 }
 
-/** Size of an OS disk: the default and the maximum. */
-export const osDiskGib = 128
+/** Sizes of an OS disk: the default, which is also the smallest and is included in the VM, and the largest. */
+export const standardOsDiskGib = 128
 export const maxOsDiskGib = 2048
 
 export const quotaNames = [

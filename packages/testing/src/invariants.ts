@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { gpuQuota, osDiskGib, type VmState, vmStateTable, vmType } from '@slipway/contract'
+import { gpuQuota, standardOsDiskGib, type VmState, vmStateTable, vmType } from '@slipway/contract'
 import { compileFor } from '@slipway/server/operations/firewall/apply.ts'
 import { findAnyVm } from '@slipway/server/store/compute/vms.ts'
 import { expect } from 'vitest'
@@ -183,7 +183,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     used.set(`${project} ${name}`, (used.get(`${project} ${name}`) ?? 0) + amount)
   for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
     use(vm.project_id, 'vms', 1)
-    use(vm.project_id, 'disk_gib', vm.os_disk_gib - osDiskGib)
+    use(vm.project_id, 'disk_gib', vm.os_disk_gib - standardOsDiskGib)
     if (vmStateTable[vm.state].holdsGpus && vm.host_id)
       use(vm.project_id, gpuQuota(vmType(vm.type)!.family), vmType(vm.type)!.gpuCount)
   }

@@ -9,7 +9,7 @@ export type HealthStatus = (typeof healthStatuses)[number]
 export const gpuFaultPolicies = ['none', 'replace'] as const
 export type GpuFaultPolicy = (typeof gpuFaultPolicies)[number]
 
-/** What reported a fault. A host has examined the GPU; a report of a guest may be false. */
+/** What reported a fault. `host`: the host found it itself. `guest`: the guest reported it, which may be false. */
 export const faultSources = ['host', 'guest'] as const
 export type FaultSource = (typeof faultSources)[number]
 
@@ -43,7 +43,7 @@ export type HealthReason = Static<typeof HealthReason>
 export const VmHealth = record('VmHealth', {
   status: Type.Enum([...healthStatuses], {
     description:
-      '`degraded` if a reset resolves the faults, `unhealthy` if the VM needs other GPUs, `unknown` while the VM is not running.',
+      '`degraded` if a reset resolves the faults, `unhealthy` if the VM needs other GPUs, `unknown` while the VM is being created, started or deleted, is off, or is unreachable.',
   }),
   since: Timestamp,
   reasons: Type.Array(HealthReason),

@@ -11,9 +11,9 @@ import { emitKeysRevoked } from './access-keys.ts'
 import { endInvitationsOfUser } from './invitations.ts'
 
 /**
- * Ends what a member created with a role that the member has lost: open invitations, and organization keys
- * with a higher role than the member still has. Must be called after every removal and demotion. Returns the
- * project keys of the member that still work.
+ * Ends the open invitations that the member may no longer make, and revokes the member's organization keys with a
+ * role above `remainingRole`, or all of them if there is none. If `isRevokingProjectKeys`, also revokes the member's
+ * project keys. Must be called after every removal and demotion. Returns the project keys that still work.
  */
 export async function endGrantsOfMember(
   tx: Tx,

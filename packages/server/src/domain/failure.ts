@@ -19,7 +19,7 @@ export interface BlockingOperation {
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: FieldProblem[] | UnknownEffect | BlockingOperation | undefined
-  /** Fields that this code adds to the response, such as `available_locations`. */
+  /** Additional fields of responses with this error code, such as `available_locations`. */
   readonly extra: Record<string, unknown>
   readonly retryAfterSeconds: number | undefined
 

@@ -70,7 +70,8 @@ export function mountRoutes(
     const bearer = bearerOf(request)
     const authorize = (caller: Caller) => {
       limiter.take(caller.key, reply)
-      // The organization of a key is already known. For a user, the path decides for which organization a request counts.
+      // The organization of a key is already known. For a user, the path determines which organization's limits the
+      // request counts towards.
       const isUser = caller.kind === 'user'
       if (!isUser) organizations.takeOrganization(ownerOf(caller, null), reply)
       return chain(access.authorize(route, caller, params), (grant) => {
@@ -132,7 +133,7 @@ export function mountRoutes(
   }
 }
 
-/** Returns whether the response may stay open for long: a request with `wait`, or an event stream. */
+/** Returns whether the response may stay open for a long time: a request with `wait`, or an event stream. */
 function isHeld({ alsoReturns }: Route, { query, headers }: FastifyRequest): boolean {
   if (alsoReturns === 'text/event-stream') return wantsStream(headers.accept)
   return Boolean((query as { wait?: number }).wait)

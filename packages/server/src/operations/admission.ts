@@ -80,7 +80,7 @@ export async function beginOperation(
  * If an operation on the resource is unfinished, throws a 409 that names the operation. The caller has locked the
  * resource's row.
  */
-export async function requireIdle(tx: Tx, resourceId: string, what: string): Promise<void> {
+export async function requireNoOperation(tx: Tx, resourceId: string, what: string): Promise<void> {
   const [busy] = await lockUnfinishedOperations(tx, resourceId)
   if (busy)
     throw new Failure(

@@ -21,7 +21,7 @@ import { stopSuspendedVms } from './suspension.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
-/** An idle process makes at most two commits a second, and this task makes a quarter of them. */
+/** Observing the clock is one commit. All tasks of an idle process make at most two commits a second in total. */
 const clockMs = 2_000
 const pruneMs = 300_000
 const groupMs = 30_000
@@ -47,8 +47,8 @@ const firstReportsMs = 5_000
 const rest = { factor: 9, longestMs: 20_000 }
 const longestRestMsWithDownHosts = 4_000
 /**
- * Incus needs 20 seconds to notice that a member is lost, so the service must not add much. An inspection of a
- * large cluster takes seconds because it waits for members, not because it has work to do.
+ * Incus needs 20 seconds to notice that a cluster member is lost, so the service must add little delay. An inspection
+ * of a large cluster takes seconds because it waits for members, not because it has work to do.
  */
 const longestRestMsForIncus = { up: 2_500, down: 1_000 }
 
@@ -164,7 +164,7 @@ export class Reconciler {
     await this.#sharedTasks.release().catch(() => {})
   }
 
-  /** Runs everything once, in order; for tests. */
+  /** For tests: runs all tasks except sampling and stamping once, in order. */
   async once(): Promise<void> {
     await this.reports()
     await this.firewalls()

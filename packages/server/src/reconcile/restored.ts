@@ -4,9 +4,9 @@ import { takeGenerations } from '../store/fleet/restored.ts'
 
 /**
  * Adopts generations that are newer in an engine than in the database. Generations are written to the
- * database before an engine gets them. A newer one in the engine therefore means that the database is a restored
- * backup, or that another database uses this engine. With `[operations] restored`, the operator confirms that it
- * is a restored backup. Without this setting, the engine rejects the calls of this service as stale.
+ * database before an engine gets them. A newer generation in the engine therefore means that the database is a
+ * restored backup, or that another database uses this engine. With `[operations] restored`, the operator confirms
+ * that it is a restored backup. Without this setting, the engine rejects the calls of this service as stale.
  */
 export async function adoptGenerations(
   { database, log }: Services,

@@ -14,7 +14,7 @@ import { extendImage, insertImage } from '../store/fleet/images.ts'
 import {
   defaultNetworksWithoutSubnet,
   findLocation,
-  hasTenants,
+  hasVmsOrDisks,
   type LocationRow,
   listLocations,
   putLocation,
@@ -122,7 +122,7 @@ async function putLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<st
   for (const [position, location] of locations.entries()) {
     const { name, engine } = location
     const stored = await findLocation(tx, name)
-    if (stored && stored.engine !== engine && (await hasTenants(tx, name)))
+    if (stored && stored.engine !== engine && (await hasVmsOrDisks(tx, name)))
       throw new ConfigError(
         `location[${position}].engine: ${engine}: cannot change the engine of ${name}, which has VMs or disks of the engine ${stored.engine}`,
       )

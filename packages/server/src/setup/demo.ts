@@ -34,8 +34,8 @@ const operatorKeyName = 'demo-operator'
 
 /**
  * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists,
- * writes the file again with the URL of this server, unless the server that the file names is still running, or this
- * process does not have the role `all`. The secrets are stored only in the file; if the file is missing, they
+ * writes the file again with the URL of this server, unless the server at the URL in the file is still running, or
+ * this process does not have the role `all`. The secrets are stored only in the file; if the file is missing, they
  * are replaced with new ones. Returns null if the database was set up without the demo.
  */
 export async function seedDemo(

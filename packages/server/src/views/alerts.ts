@@ -38,7 +38,7 @@ const replacesMembers = (type: string, { operation_name }: Record<string, unknow
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
   crashed: ({ name, detail }) =>
     detail.is_os_disk_lost
-      ? `${name} lost its OS disk with its host. Delete it and create a new VM.`
+      ? `The OS disk of ${name} was lost. If its host does not report the disk again, delete the VM and create a new one.`
       : `${name} crashed and is still billed. Check its serial log, then reset it, or stop it to end billing.`,
   unreachable: ({ name }) =>
     `${name} is unreachable because its host does not report. It is not billed until the host is back.`,

@@ -149,11 +149,11 @@ for (const [name, { end, ends }] of Object.entries(endings))
     const links = await makeLinks()
     await end(links)
     for (const [maker, code] of Object.entries(links.codes)) {
-      const isOver = ends.includes(maker as Maker)
+      const hasEnded = ends.includes(maker as Maker)
       const shown = await service.call('authInvitation', { token: null, body: { code } })
       const accepted = await service.call('authAccept', { token: null, body: { code, password } })
       const seen = [shown, accepted].map(({ status, body }) => [status, (body as { code?: string }).code])
-      const expected = isOver ? [400, 'invalid_grant'] : [200, undefined]
+      const expected = hasEnded ? [400, 'invalid_grant'] : [200, undefined]
       expect(seen, maker).toEqual([expected, expected])
     }
     await service.clock.reset()

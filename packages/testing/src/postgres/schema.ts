@@ -33,7 +33,10 @@ const indexLines = `
   SELECT array_agg(pg_get_indexdef(i.indexrelid, 0, true) || ';' ORDER BY i.indexrelid) FROM pg_index i
   WHERE i.indrelid = o.oid AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.contype IN ('p', 'u', 'x'))`
 
-/** Each statement returns objects of one kind, sorted by `place`, which is the order of creation. */
+/**
+ * Each statement returns objects of one kind, and `place` gives the order of creation. Only `others` differs: it
+ * finds objects of all kinds that this file cannot show.
+ */
 const statements = {
   tables: `SELECT o.oid::bigint AS place, o.relname AS name, obj_description(o.oid) AS comment, array_to_string(o.reloptions, ', ') AS options,
                   (${columnLines}) AS columns, (${columnComments}) AS comments, (${constraintLines}) AS constraints, (${indexLines}) AS indexes

@@ -1,7 +1,7 @@
 import { type Call, EngineError, osDiskLost, type VmSpec, type WantedState } from '../engine.ts'
 import type { InOrder } from '../in-order.ts'
 import { type GuestNetwork, guestNetworkKey } from './agent/guest-network.ts'
-import { isLocalBridge, type LocalNetworks, withReservation } from './agent/local-networks.ts'
+import { isLocalBridge, type LocalNetworks, withVxlanReservation } from './agent/local-networks.ts'
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { type Definition, definitionOf } from './definition.ts'
@@ -59,7 +59,7 @@ async function create(
     type: ctx.config.instanceType,
     source: imageOf(ctx, spec.image),
     ...definition,
-    ...(guest && { profiles: withReservation(definition.profiles, guest) }),
+    ...(guest && { profiles: withVxlanReservation(definition.profiles, guest) }),
     config: {
       ...definition.config,
       ...generationMark(call.generation),

@@ -1,7 +1,7 @@
 import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import { isLocalBridge } from './agent/local-networks.ts'
-import { isReservation } from './agent/vxlan-numbers.ts'
+import { isVxlanReservation } from './agent/vxlan-numbers.ts'
 import type { IncusContext } from './context.ts'
 import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
@@ -21,8 +21,8 @@ export interface Definition {
 }
 
 /**
- * Returns the definition of the instance for a spec: with an open gate and GPUs if the goal is `on`,
- * otherwise with a closed gate and no GPUs.
+ * Returns the definition of the instance for a spec. If the goal is `on`, it has the GPUs. Otherwise it has no GPUs
+ * and has the device `gate`, which prevents a start: the gate is closed.
  */
 export function definitionOf(
   ctx: IncusContext,
@@ -55,7 +55,7 @@ export function definitionOf(
       [userDataKey]: userData(spec),
       // The user data contains the private host key until the guest has it.
       [marks.laterUserData]: spec.sshHostKey?.privateKey ? userData(withoutPrivateKey(spec)) : '',
-      // The GPUs belong to the member, so the instance cannot move.
+      // The GPUs are in one cluster member, so the instance cannot move to another one.
       'cluster.evacuate': 'stop',
       // Without this, Incus would name the guest after the instance.
       'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),
@@ -71,7 +71,7 @@ export function definitionOf(
         'ipv4.address': network.privateAddress,
         // Incus 6.0 cannot limit interfaces of OVN networks.
         ...(ctx.config.networkLimits && !isOvn(bridge) && networkLimits(network.gbps)),
-        // Incus has no such filters for OVN; the host report lists this.
+        // Incus cannot filter addresses in OVN networks; the host report lists this as not enforced.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
       },
       // Provides the user data to a guest without Incus's agent.
@@ -129,14 +129,14 @@ const megabits = (gbps: number) => `${Math.round(gbps * 1000)}Mbit`
 
 /**
  * Returns the change that replaces the definition, and removes devices that the new definition does not have.
- * A definition with an open gate also counts the start that follows.
+ * If the definition opens the gate, the change also raises the counter of starts, because a start follows.
  */
 export function redefinition(instance: Instance, definition: Definition): Change {
   const removed = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
   const isOpen = definition.config[marks.goal] === 'on'
   return {
     ...definition,
-    profiles: [...definition.profiles, ...instance.profiles.filter(isReservation)],
+    profiles: [...definition.profiles, ...instance.profiles.filter(isVxlanReservation)],
     config: { ...definition.config, ...(isOpen && nextStart(instance)) },
     devices: { ...definition.devices, ...Object.fromEntries(removed.map((name) => [name, null])) },
   }

@@ -76,9 +76,9 @@ const clusterReadMs = 7_000
 
 /**
  * Runs VMs on an Incus server or cluster. The only compare-and-swap in Incus is a conditional change of an
- * instance's configuration, so every call begins with one, which writes the call's generation. A start cannot
- * be conditional. Therefore an instance is created with a gate: a device that no host has, which makes every
- * start fail. The change that adds the GPUs opens the gate, and a stop or removal closes it again.
+ * instance's configuration, so every call begins with such a change, which writes the call's generation. A
+ * start cannot be conditional. Therefore an instance is created with a gate: a device that no host has, which
+ * makes every start fail. The change that adds the GPUs opens the gate, and a stop or removal closes it again.
  */
 export class IncusEngine implements Engine {
   readonly #ctx: IncusContext

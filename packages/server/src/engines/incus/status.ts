@@ -41,7 +41,7 @@ export class Statuses {
     if (instance.status === 'Error')
       throw new EngineError(
         'unavailable',
-        `the member ${instance.location} does not report the state of ${instance.name}`,
+        `the Incus cluster member ${instance.location} does not report the state of ${instance.name}`,
       )
     const seen = isShutDown(instance) ? await this.#closeGate(instance, signal) : instance
     const power = powerOf(seen)

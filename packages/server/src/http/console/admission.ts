@@ -19,7 +19,7 @@ import { leaseS } from './session.ts'
 export const consoleInUse = (holder: string) =>
   new Failure(
     'conflict',
-    `${holder} is writing to this console. Use force to take over the console, or use mode read.`,
+    `${holder} is writing to this console. Use force to take over the console, or use read mode.`,
   )
 
 /** A console session whose ticket was accepted. */
@@ -81,7 +81,7 @@ export async function grantOf(
   const grant = await services.access.authorize(routeOf('vmConsoleCreate'), caller, params)
   const { organizationId, project } = grant
   if (ticket.mode === 'write' && !isAtLeast('member', { caller, organizationId: organizationId!, project }))
-    throw new Failure('permission_denied', 'Mode write requires the member role.')
+    throw new Failure('permission_denied', 'Write mode requires the member role.')
   return grant
 }
 

@@ -18,7 +18,7 @@ const idleMs = 30 * 60_000
 const closingMs = 2_000
 /** The lease of a writer. It is long enough that a few renewals may fail. */
 export const leaseS = 15
-/** Proxies close connections on which nothing is sent for long, so each renewal also sends a ping. */
+/** Proxies close connections on which nothing is sent for a long time, so each renewal also sends a ping. */
 const renewEveryTicks = 5
 
 export interface ConsoleOptions {
@@ -109,7 +109,7 @@ export class ConsoleSession {
   async #receive(data: Buffer, isBinary: boolean): Promise<void> {
     const { console: guest } = this.#options
     if (!this.#isOpen) return
-    if (!guest || !isBinary) return this.#close(1008, 'Input must be binary, and requires mode write.')
+    if (!guest || !isBinary) return this.#close(1008, 'Input must be binary, and requires write mode.')
     this.#activeAtMs = this.#inputAtMs = performance.now()
     this.#bytes.input += data.length
     // Write in order, and read no more input until the guest has received this input. Otherwise, a guest that does

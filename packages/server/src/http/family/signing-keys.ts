@@ -27,8 +27,7 @@ interface OpenedKey {
 }
 
 /**
- * Verifies signatures. A verified request is made by the caller of the access key, and counts against that caller's
- * limits.
+ * Verifies signatures. A verified request has the rights of its access key, and counts towards that key's limits.
  */
 export class SigningKeys {
   readonly #services: HttpServices

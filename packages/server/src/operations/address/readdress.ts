@@ -20,7 +20,7 @@ import {
   promiseNewAddress,
   withdrawPromise,
 } from '../../store/network/public-addresses.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
@@ -131,7 +131,7 @@ async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
  * still have its old address on that host.
  */
 async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   if (vm.host_state === 'down' || vm.state === 'STATE_UNREACHABLE')
     throw new Failure(
       'conflict',

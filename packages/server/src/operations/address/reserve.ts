@@ -13,7 +13,7 @@ import {
   lockAddress,
   updateAddress,
 } from '../../store/network/public-addresses.ts'
-import { type ProjectRequester, requireIdle, requireOrganizationQuota } from '../admission.ts'
+import { type ProjectRequester, requireNoOperation, requireOrganizationQuota } from '../admission.ts'
 import { requireLocation } from '../catalogue.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
 import { emitAddress } from './events.ts'
@@ -56,7 +56,7 @@ async function reserveFree(tx: Tx, by: ProjectRequester, where: string, annotati
 async function adoptFromVm(tx: Tx, by: ProjectRequester, vmId: string, annotation: Annotation) {
   const vm = await lockVm(tx, { projectId: by.projectId, id: vmId })
   if (!vm) throw invalidField('vm_id', 'must be a VM of this project')
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   if (vm.public_address === null)
     throw new Failure(
       'conflict',

@@ -28,7 +28,7 @@ import {
   setWaiting,
 } from '../../store/capacity/requests.ts'
 import { scheduleReservationCheck } from '../../store/capacity/reservations.ts'
-import { lockIdleHostsForGroup } from '../../store/compute/group-hosts.ts'
+import { tryLockHostsForGroup } from '../../store/compute/group-hosts.ts'
 import { type Block, blockOf } from './blocks.ts'
 import { collectGpus } from './collect.ts'
 import { emitRequest } from './events.ts'
@@ -157,7 +157,7 @@ async function placeRequest(
   }
   const policy = request.body.instance_group?.placement_policy ?? 'unspecified'
   const except = hosts.map(({ id }) => id)
-  hosts.push(...(await lockIdleHostsForGroup(tx, { ...wanted, except, limit: entry.vms }, policy)))
+  hosts.push(...(await tryLockHostsForGroup(tx, { ...wanted, except, limit: entry.vms }, policy)))
   const copies = hosts.map((host) => ({ ...host }))
   const placements = placeGroup(copies, wanted, entry.vms, policy)
   if (placements.length < entry.vms) {

@@ -66,15 +66,15 @@ async function stopIfOver(database: Database, queue: Queue, { maxMs }: Accumulat
     if (row!.accumulator !== before.accumulator) return
     const request = await findRequest(tx, row!.accumulator!)
     const now = await readServiceTime(tx)
-    const isOver = now.getTime() >= row!.accumulating_since!.getTime() + maxMs
+    const tookTooLong = now.getTime() >= row!.accumulating_since!.getTime() + maxMs
     const isOpen = await isHostOpen(tx, row!.target_host!)
     const isWaiting = request?.state === 'waiting' && request.blocked_by === ''
-    if (isWaiting && isOpen && !isOver) return
+    if (isWaiting && isOpen && !tookTooLong) return
     // A request that got its hold on the target keeps the GPUs.
     if (!request?.held_hosts.includes(row!.target_host!))
       await endHolds(tx, row!.accumulator!, [row!.target_host!])
     await stopAccumulating(tx, queue)
-    if (isOver && isWaiting) await pauseAccumulating(tx, { ...queue, seconds: maxMs / 1000 })
+    if (tookTooLong && isWaiting) await pauseAccumulating(tx, { ...queue, seconds: maxMs / 1000 })
     await offerGpus(tx, [row!.target_host!])
   })
 }

@@ -5,7 +5,7 @@ import { type CaptureRow, lockCapture, type NewCapture } from '../../store/captu
 import { type DiskRow, findDisk, lockDisks } from '../../store/compute/disks.ts'
 import { lockVm, type VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
-import { blockedBy, requireIdle } from '../admission.ts'
+import { blockedBy, requireNoOperation } from '../admission.ts'
 import { attachedElsewhere } from '../disk/attachments.ts'
 import { diskSpec } from '../disk/disk.ts'
 import { refOf } from '../vm/vm.ts'
@@ -29,11 +29,11 @@ const hostWhereLocal = async (tx: Tx, location: string, hostId: string | null) =
 
 /** Throws a 409 unless the VM is running or stopped and no operation on it is in progress. */
 async function requireRunningOrStopped(tx: Tx, vm: VmRow): Promise<void> {
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_RUNNING' && vm.state !== 'STATE_SHUTOFF')
     throw new Failure('conflict', `The VM ${vm.name} is in ${vm.state}; it must be running or stopped.`)
   if (vm.os_disk_lost_at)
-    throw new Failure('conflict', `The OS disk of the VM ${vm.name} was lost with its host.`)
+    throw new Failure('conflict', `The OS disk of the VM ${vm.name} was lost.`)
 }
 
 export async function lockSourceVm(tx: Tx, projectId: string, id: string): Promise<CaptureSource> {
@@ -62,7 +62,7 @@ export async function lockSourceDisk(tx: Tx, projectId: string, id: string): Pro
   const writer = writerOf(disk)
   if (writer?.vm_id !== writerId) throw new TryAgain('the disk was attached or detached')
   if (writer && !vm) throw attachedElsewhere(disk, writer)
-  await requireIdle(tx, id, `The disk ${disk.name}`)
+  await requireNoOperation(tx, id, `The disk ${disk.name}`)
   if (disk.state !== 'available')
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
   if (vm) await requireRunningOrStopped(tx, vm)

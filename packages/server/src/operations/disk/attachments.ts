@@ -3,7 +3,7 @@ import { Failure, invalidField } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
-import { requireIdle } from '../admission.ts'
+import { requireNoOperation } from '../admission.ts'
 import { requireUncaptured } from '../capture/capture.ts'
 
 export interface WantedDisk {
@@ -25,7 +25,7 @@ export function requireDistinct(field: string, wanted: WantedDisk[]): void {
   }
 }
 
-/** Locks the disks that `field` of the request names, and checks that a VM of this location and type can have them. */
+/** Locks the disks listed in the request's `field`, and checks that a VM of this location and type can have them. */
 export async function lockDisksFor(
   tx: Tx,
   projectId: string,
@@ -66,7 +66,7 @@ function checkKind(field: string, disk: DiskRow, vm: { location: string; type: V
 /** Throws a 409 if a disk is in use or, with a `hostId`, on another host. */
 export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | null = null): Promise<void> {
   for (const { disk, mode } of disks) {
-    await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+    await requireNoOperation(tx, disk.id, `The disk ${disk.name}`)
     if (disk.state !== 'available')
       throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
     const [holder] = disk.attached_to

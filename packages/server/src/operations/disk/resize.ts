@@ -12,7 +12,7 @@ import {
 } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { releaseQuota } from '../../store/compute/quotas.ts'
-import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requireUncaptured } from '../capture/capture.ts'
 import { callOf, emitResource, engineAt } from '../engine-work.ts'
@@ -29,7 +29,7 @@ export async function admitDiskResize(
   const sizeGib = parseDiskSize(body.size)!.gib
   if (sizeGib <= disk.size_gib)
     throw invalidField('size', `must be more than ${disk.size}: a disk cannot shrink`)
-  await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  await requireNoOperation(tx, disk.id, `The disk ${disk.name}`)
   await requireUncaptured(tx, [disk.id], `The disk ${disk.name}`)
   if (!(await setDiskState(tx, disk.id, 'resizing', ['available'])))
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)

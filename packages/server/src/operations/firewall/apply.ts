@@ -62,9 +62,9 @@ export async function applyDue(
 }
 
 /**
- * Applies the wanted firewall to claimed VMs concurrently, and writes the result of each. Rule changes call
- * this for their network, and the reconciler for all networks. There is no other way for rules to reach the
- * engines of existing VMs.
+ * Applies the wanted firewall to claimed VMs concurrently, and writes the result of each. Operations that change
+ * rules call this for one network; the reconciler calls it for all networks. There is no other way for changed
+ * rules to reach the engine of a VM that stays defined; a start applies the rules itself.
  */
 export async function applyFirewalls(
   services: Services,

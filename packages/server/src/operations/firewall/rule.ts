@@ -49,8 +49,8 @@ export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
 
 /**
  * Waits until every reachable VM of the network enforces the network's rules. Locations are independent, so an engine
- * that hangs does not delay the others. Another process applies the rules in locations that this one does not
- * serve.
+ * that hangs does not delay the others. Another process applies the rules in locations that this process
+ * does not serve.
  */
 export async function applyToNetwork(work: Work): Promise<Outcome> {
   const { services, signal } = work

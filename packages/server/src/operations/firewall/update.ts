@@ -5,7 +5,7 @@ import type { Definition, Work } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { type RuleRow, raiseRuleGeneration, setRuleState, writeRule } from '../../store/network/rules.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, ruleOf, writeUniqueRuleName } from './rule.ts'
 
@@ -33,7 +33,7 @@ export async function admitFirewallRuleUpdate(
   await writeUniqueRuleName(changed.name, () =>
     writeRule(tx, { ...changed, sources, destinations, state: 'updating' }),
   )
-  await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
+  await requireNoOperation(tx, rule.id, `The firewall rule ${rule.name}`)
   await markFirewallsOutdated(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleUpdate, {
     resource: { id: rule.id, name: changed.name, labels: changed.labels },

@@ -9,7 +9,7 @@ import { beginOperation, type ProjectRequester } from '../admission.ts'
 import { admitVmStart } from '../vm/start.ts'
 import { admitVmStop } from '../vm/stop.ts'
 import { childrenStep } from './children.ts'
-import { requireIdleGroup } from './update.ts'
+import { requireNoGroupOperation } from './update.ts'
 
 /** Starts the stopped members: either all of them or none. The caller has locked the group. */
 export async function admitGroupStart(
@@ -32,7 +32,7 @@ export const admitGroupStop = async (
   begin(tx, by, group, groupStop, await membersFor(tx, by, group, 'STOP'), admitVmStop)
 
 async function membersFor(tx: Tx, by: ProjectRequester, group: GroupRow, action: VmAction): Promise<VmRow[]> {
-  await requireIdleGroup(tx, group)
+  await requireNoGroupOperation(tx, group)
   const { from } = vmActions[action]
   const matching = group.members.filter(({ state }) => from.includes(state))
   if (matching.length === 0)

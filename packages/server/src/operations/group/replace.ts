@@ -13,9 +13,9 @@ import { admitMembers, lowestFree, memberName } from './members.ts'
 const pauseMs = 250
 
 /**
- * Replaces members that were lost with their hosts, or that an earlier replacement could not place. The new VM has the name
- * and the number of the old one, and another address. The old VM is deleted, and its host removes it when the host returns.
- * The caller has locked the group.
+ * Replaces members that were lost with their hosts, or that an earlier replacement could not place. The new VM has
+ * the name and number of the old VM, and another address. The old VM is deleted, and its host removes it
+ * when the host returns. The caller has locked the group.
  */
 export async function admitGroupReplace(
   tx: Tx,

@@ -13,7 +13,7 @@ import { findInstanceTemplate } from '../../store/compute/instance-templates.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findVm } from '../../store/compute/vms.ts'
 import { instanceGroupView } from '../../views/instances.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { protectionRefusal, recordAnnotation } from '../annotations.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitVmDelete } from '../vm/delete.ts'
@@ -24,8 +24,8 @@ import { endGroupUpdate } from './group.ts'
 import { admitMembers, lowestFree, requireTemplate } from './members.ts'
 
 /** Throws a 409 while another operation changes the group. */
-export async function requireIdleGroup(tx: Tx, group: GroupRow): Promise<void> {
-  await requireIdle(tx, group.id, `The instance group ${group.name}`)
+export async function requireNoGroupOperation(tx: Tx, group: GroupRow): Promise<void> {
+  await requireNoOperation(tx, group.id, `The instance group ${group.name}`)
 }
 
 /** Changes the number of members. The caller has locked the group. */
@@ -36,7 +36,7 @@ export async function admitGroupResize(
   group: GroupRow,
   count: number,
 ): Promise<BegunOperation> {
-  await requireIdleGroup(tx, group)
+  await requireNoGroupOperation(tx, group)
   const living = group.members.filter(({ state }) => state !== 'STATE_DELETING')
   return count < living.length
     ? shrink(tx, by, group, living.slice(count), count)

@@ -5,13 +5,13 @@ import type { Definition } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { requireUncaptured } from '../capture/capture.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
 /**
- * Admits a start, stop, reset or replacement. The VM must be idle and in a state that allows the action; it
- * moves to the action's transitional state.
+ * Admits a start, stop, reset or replacement. The VM must have no unfinished operation and be in a state that
+ * allows the action; it moves to the action's transitional state.
  */
 export async function beginVmAction(
   tx: Tx,
@@ -20,7 +20,7 @@ export async function beginVmAction(
   vm: VmRow,
   action: VmAction,
 ): Promise<BegunOperation> {
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   await requireUncaptured(tx, [vm.id], `The VM ${vm.name}`)
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }

@@ -7,7 +7,7 @@ import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { admitAttachments, lockDisksFor, requireFree, type WantedDisk } from '../disk/attachments.ts'
 import { attachAll, detachAll, detachRows, requireDiskChangeState } from './disks.ts'
 
@@ -18,7 +18,7 @@ export async function admitVmAttachDisks(
   vm: VmRow,
   request: { attach_disks: WantedDisk[] },
 ): Promise<BegunOperation> {
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   requireDiskChangeState(vm)
   // Local disks must be on the VM's host.
   const hostId = (await findLocation(tx, vm.location))?.storage === 'local' ? vm.host_id : null

@@ -5,7 +5,7 @@ import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 import { requireUncaptured } from '../capture/capture.ts'
 import { attachAll, detachAll, detachRows, requireDiskChangeState } from './disks.ts'
 import { vmOf } from './vm.ts'
@@ -16,7 +16,7 @@ export async function admitVmDetachDisks(
   vm: VmRow,
   request: { detach_disks: string[] },
 ): Promise<BegunOperation> {
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   requireDiskChangeState(vm)
   for (const id of request.detach_disks)
     if (!vm.disks.some((disk) => disk.id === id))

@@ -1,4 +1,4 @@
-import { osDiskGib } from '@slipway/contract'
+import { standardOsDiskGib } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
@@ -8,7 +8,7 @@ import type { VmRow } from '../../store/compute/vms.ts'
  * disk; the standard size is included in the VM.
  */
 export const osDiskExcessGib = ({ os_disk_gib }: Pick<VmRow, 'os_disk_gib'>): number =>
-  os_disk_gib - osDiskGib
+  os_disk_gib - standardOsDiskGib
 
 export function osDiskQuota(vm: Pick<VmRow, 'os_disk_gib'>): { disk_gib?: number } {
   const excess = osDiskExcessGib(vm)

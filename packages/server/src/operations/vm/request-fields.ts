@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { maxOsDiskGib, osDiskGib, type VmCreate } from '@slipway/contract'
+import { maxOsDiskGib, standardOsDiskGib, type VmCreate } from '@slipway/contract'
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { invalidField } from '../../domain/failure.ts'
 import { parseDiskSize } from '../../domain/sizes.ts'
@@ -22,13 +22,13 @@ export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Prom
 
 /** The OS disk must be at least as large as the custom image. */
 export function osDiskOf({ os_disk_size }: VmCreate, image?: { size: string; size_gib: number }) {
-  const ofImage = image && image.size_gib > osDiskGib ? image : undefined
-  const size = os_disk_size ?? ofImage?.size ?? `${osDiskGib}GiB`
+  const ofImage = image && image.size_gib > standardOsDiskGib ? image : undefined
+  const size = os_disk_size ?? ofImage?.size ?? `${standardOsDiskGib}GiB`
   const gib = parseDiskSize(size)!.gib
   if (ofImage && gib < ofImage.size_gib)
     throw invalidField('os_disk_size', `must be at least ${ofImage.size}, the size of the custom image`)
-  if (gib < osDiskGib || gib > maxOsDiskGib)
-    throw invalidField('os_disk_size', `must be from ${osDiskGib}GiB to ${maxOsDiskGib / 1024}TiB`)
+  if (gib < standardOsDiskGib || gib > maxOsDiskGib)
+    throw invalidField('os_disk_size', `must be from ${standardOsDiskGib}GiB to ${maxOsDiskGib / 1024}TiB`)
   return { size, gib }
 }
 

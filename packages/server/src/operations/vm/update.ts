@@ -6,7 +6,7 @@ import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration, setVmTtl, setVmType } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, type ProjectRequester, requireNoOperation } from '../admission.ts'
 
 /** A new type takes effect at the next start, since a stopped VM has no GPUs. */
 export async function admitVmRetype(
@@ -17,7 +17,7 @@ export async function admitVmRetype(
 ): Promise<BegunOperation> {
   const type = vmType(typeName)!
   if (type.family !== vm.family) throw invalidField('type', `must be a type of the VM's family ${vm.family}`)
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_SHUTOFF')
     throw new Failure(
       'conflict',
@@ -39,7 +39,7 @@ export async function admitVmTtl(
 ): Promise<BegunOperation> {
   if (ttl.ttl_seconds !== 0 && ttl.ttl_seconds < minTtlSeconds)
     throw invalidField('ttl_seconds', `must be 0 for no expiry, or at least ${minTtlSeconds}`)
-  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   return begin(tx, by, vm, ttl)
 }
 

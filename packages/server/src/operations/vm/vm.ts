@@ -28,7 +28,7 @@ export async function lockVmOf(work: Work, tx: Tx): Promise<VmRow> {
 export const osDiskLost = (cause?: unknown) =>
   new EngineError(
     'lost',
-    'The OS disk of this VM was lost with its host. The VM can be stopped and deleted, but not started again.',
+    'The OS disk of this VM was lost. The VM can be stopped and deleted, but not started unless its host reports the disk again.',
     { cause },
   )
 

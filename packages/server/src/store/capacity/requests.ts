@@ -35,8 +35,8 @@ export interface RequestRow {
   granted_at: Date | null
   resource_id: string | null
   /**
-   * The last creation or start. A waiting or held request has one only while a group that did not boot is
-   * being removed.
+   * The last creation or start. A waiting or held request has an operation only while a group that did not
+   * boot is being removed.
    */
   operation_id: string | null
   failed_boots: number

@@ -14,7 +14,7 @@ interface GroupHostParams extends PlacementRequest {
 const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> ALL (:except::uuid[])
    AND coalesce(h.id = ANY (:allowedHosts::uuid[]), true)`
 
-// Locks hosts in id order, like every change of GPUs. `wait` waits for locked hosts, and `skip` skips them.
+// Locks hosts in id order, as does every change of a GPU's state. `wait` waits for locked hosts; `skip` skips them.
 const lockWith = (name: string, order: string) => {
   const lock = (prefix: string, waiting: string) =>
     statement<{ id: string }, GroupHostParams>(
@@ -70,14 +70,15 @@ const offering = statement<
 )
 
 /**
- * Locks up to `limit` hosts with room for at least one VM: the fullest ones, or the emptiest ones for the
- * policy `pack`.
+ * Locks up to `limit` hosts with room for at least one VM. The policy `pack` gets the emptiest hosts, because it
+ * needs few hosts with much room on each. The other policies get the fullest ones, which leaves empty hosts to
+ * large VMs.
  */
 export const lockHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
   openHosts(tx, await lockFor(policy).wait.all(tx, params))
 
 /** Like `lockHostsForGroup`, but skips hosts that other transactions have locked. */
-export const lockIdleHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
+export const tryLockHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
   openHosts(tx, await lockFor(policy).skip.all(tx, params))
 
 /** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */

@@ -3,7 +3,7 @@ import {
   type GpuFaultPolicy,
   type IdlePolicy,
   type Labels,
-  osDiskGib,
+  standardOsDiskGib,
   type VmState,
 } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
@@ -173,7 +173,7 @@ const start = statement<
      FROM moved m CROSS JOIN LATERAL (
        VALUES ('vm', m.id, m.name, ${productOf('m')}, 1,
                NOT m.was_metered AND m.state_before <> ALL (:billed::text[])),
-              ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
+              ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${standardOsDiskGib}, m."isNew")
      ) AS w (type, id, name, product, quantity, is_due)
      WHERE w.is_due AND w.quantity > 0
    ), emitted AS (

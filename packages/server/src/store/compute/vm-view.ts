@@ -30,8 +30,8 @@ export const billing = `CROSS JOIN moment t
      ORDER BY valid_from DESC LIMIT 1) p ON true`
 
 // Billed time costs the current price, except the part to which an earlier price applied. Time without a price
-// costs nothing. The unit is USD per hour times milliseconds. The milliseconds are computed like `ms_between`,
-// inline in the plan.
+// costs nothing. The unit is USD per hour times milliseconds. The expression for the milliseconds does
+// what `ms_between` does, without a function call for each row.
 const spent = `
   v.spent_usd_ms + CASE
     WHEN v.metered_since IS NULL OR v.reservation_id IS NOT NULL THEN 0
@@ -45,20 +45,20 @@ const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families
 
 // The stored text describes an on-demand VM with a dynamic address. Quotation marks in values are escaped, so
 // `replace` matches only real fields.
-const staticRecord = `CASE WHEN v.is_address_static THEN replace(v.record, '"type":"dynamic"', '"type":"static"')
+const recordWithAddressType = `CASE WHEN v.is_address_static THEN replace(v.record, '"type":"dynamic"', '"type":"static"')
                           ELSE v.record END`
-const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${staticRecord} ELSE (
-    SELECT replace(replace(${staticRecord}, ',"commitment_period":0,"commitment_end":""', concat(',"commitment_period":', ${monthsOf('r')},
+const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${recordWithAddressType} ELSE (
+    SELECT replace(replace(${recordWithAddressType}, ',"commitment_period":0,"commitment_end":""', concat(',"commitment_period":', ${monthsOf('r')},
              ',"commitment_end":"', to_char(upper(r.term) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '"')),
            ',"reservation_id":""', concat(',"reservation_id":"', r.id, '"'))
     FROM reservations r WHERE r.id = v.reservation_id) END`
 
 const timeOf = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-const runningStates = `'STATE_RUNNING', 'STATE_STOPPING', 'STATE_RESETTING', 'STATE_CRASHED'`
+const statesWithHealth = `'STATE_RUNNING', 'STATE_STOPPING', 'STATE_RESETTING', 'STATE_CRASHED'`
 const faultFreeHealth = (status: string, since: string) =>
   `concat('{"status":"${status}","since":"', ${timeOf(since)}, '","reasons":[]}')`
-const health = `CASE WHEN v.state NOT IN (${runningStates}) THEN ${faultFreeHealth('unknown', 'v.state_since')}
+const health = `CASE WHEN v.state NOT IN (${statesWithHealth}) THEN ${faultFreeHealth('unknown', 'v.state_since')}
     ELSE coalesce(v.health::text, ${faultFreeHealth('healthy', 'v.started_at')}) END`
 
 /**

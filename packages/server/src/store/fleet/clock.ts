@@ -7,7 +7,10 @@ export const alertMs = 5_000
 interface Observation {
   /** In milliseconds since 1970. */
   ms: number
-  /** How far the clock had gone back when this statement ran; 0 if it had not. */
+  /**
+   * The size of the step back that this statement recorded; 0 if it recorded none, because the step was smaller than
+   * `alertMs` or another process recorded it.
+   */
   wentBackMs: number
   /** Null if there was no step. */
   sinceStepMs: number | null

@@ -100,7 +100,7 @@ export const silenceMs = 30_000
 /** The name of the lease for reading a location's inventory. */
 export const reportsTurn = (location: string): string => `reports ${location}`
 
-/** Locations other than `locations` for which no process reads the inventory. */
+/** The locations whose inventory no process reads, except `locations`. */
 export const unservedLocations = `SELECT l.name FROM locations l
    WHERE NOT (l.name = ANY (:locations::text[]))
      AND NOT EXISTS (SELECT FROM leases t WHERE t.name = '${reportsTurn('')}' || l.name
@@ -151,10 +151,10 @@ export async function putLocation(tx: Tx, location: LocationSettings): Promise<b
 }
 
 /** Returns whether there are VMs or disks at the location. */
-export async function hasTenants(db: Queryable, location: string): Promise<boolean> {
+export async function hasVmsOrDisks(db: Queryable, location: string): Promise<boolean> {
   return (await hosting.one(db, { location })) !== undefined
 }
 
-/** Lists the locations other than these for which no process reads the inventory. */
+/** Lists the locations whose inventory no process reads, except `locations`. */
 export const listUnservedLocations = async (db: Queryable, locations: string[]): Promise<string[]> =>
   (await unserved.all(db, { locations })).map(({ name }) => name)

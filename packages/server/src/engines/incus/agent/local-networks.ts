@@ -13,7 +13,7 @@ import {
 } from '../instances.ts'
 import { type GuestNetwork, generationOfVersion, guestNetworkKey, guestNetworkOf } from './guest-network.ts'
 import { AgentReports } from './reports.ts'
-import { isReservation, reservationOf, VxlanNumbers } from './vxlan-numbers.ts'
+import { isVxlanReservation, VxlanNumbers, vxlanReservationOf } from './vxlan-numbers.ts'
 
 type Network = VmSpec['network']
 type Firewall = WantedState['firewall']
@@ -27,9 +27,9 @@ export const localBridgeOf = (network: Network) => `sl${hashOf(network).slice(0,
 export const isLocalBridge = (name: string) => name.startsWith('sl')
 
 /** Returns the profiles, including the one that reserves the network's VXLAN number. */
-export const withReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 'vni'>) => [
-  ...profiles.filter((name) => !isReservation(name)),
-  reservationOf(vni),
+export const withVxlanReservation = (profiles: string[], { vni }: Pick<GuestNetwork, 'vni'>) => [
+  ...profiles.filter((name) => !isVxlanReservation(name)),
+  vxlanReservationOf(vni),
 ]
 
 const isEqual = (first: string[], second: string[]) => first.join(' ') === second.join(' ')
@@ -136,7 +136,7 @@ export class LocalNetworks {
       const changed = changeInstance(this.#ctx, vmId, call, (now) => {
         written = change(guestNetworkOf(now.config), isOn(now))
         const text = JSON.stringify(written)
-        const profiles = isOn(now) ? now.profiles : withReservation(now.profiles, written)
+        const profiles = isOn(now) ? now.profiles : withVxlanReservation(now.profiles, written)
         if (now.config[guestNetworkKey] === text && isEqual(profiles, now.profiles)) return null
         return { profiles, config: { [guestNetworkKey]: text } }
       })

@@ -11,8 +11,8 @@ const subnetKey = 'user.slipway.subnet'
 const prefix = 'vni-'
 
 /** The profile that reserves a number. All instances that use the number have this profile. */
-export const reservationOf = (vni: number) => `${prefix}${vni}`
-export const isReservation = (profile: string) => profile.startsWith(prefix)
+export const vxlanReservationOf = (vni: number) => `${prefix}${vni}`
+export const isVxlanReservation = (profile: string) => profile.startsWith(prefix)
 
 /**
  * Reserves a VXLAN number for each subnet by creating an empty profile with the number in its name. If two
@@ -51,14 +51,14 @@ export class VxlanNumbers {
    * Throws if the number was released after this process read it. Another subnet may have reserved it since.
    */
   async requireOwn(vni: number, bridge: string, signal: AbortSignal): Promise<void> {
-    const found = await findProfile(this.#ctx, reservationOf(vni), signal)
+    const found = await findProfile(this.#ctx, vxlanReservationOf(vni), signal)
     if (found?.config[subnetKey] === bridge) return
     this.#known.delete(bridge)
     throw new EngineError('unavailable', `the VXLAN number ${vni} of ${bridge} was released`)
   }
 
   async #reserve(vni: number, bridge: string, signal: AbortSignal): Promise<Pick<Profile, 'config'>> {
-    const name = reservationOf(vni)
+    const name = vxlanReservationOf(vni)
     const found = await findProfile(this.#ctx, name, signal)
     if (found) return found
     const config = { [subnetKey]: bridge }
@@ -76,12 +76,12 @@ export class VxlanNumbers {
  */
 export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   const unused = (await listProfiles(ctx, signal)).filter(
-    ({ name, used_by }) => isReservation(name) && used_by?.length === 0,
+    ({ name, used_by }) => isVxlanReservation(name) && used_by?.length === 0,
   )
   if (unused.length === 0) return
   const instances = await listInstances(ctx, signal)
   // If a member does not respond, Incus lists its instances without their configuration.
   if (instances.some(({ config }) => !config)) return
-  const used = new Set(instances.map(({ config }) => reservationOf(guestNetworkOf(config)?.vni ?? 0)))
+  const used = new Set(instances.map(({ config }) => vxlanReservationOf(guestNetworkOf(config)?.vni ?? 0)))
   for (const { name } of unused) if (!used.has(name)) await removeProfile(ctx, name, signal).catch(() => {})
 }

@@ -17,7 +17,7 @@ export interface CopySource {
 export interface CaptureRecord {
   kind: CaptureSpec['kind']
   consistency: Result['consistency']
-  /** The mini guest whose kernel boots VMs of this image; null for all other copies. */
+  /** The mini guest with the kernel for VMs of this image; null if the image has its own, and for data disks. */
   boot: Record<string, unknown> | null
   sizeGib: number
   /** The running VM whose QEMU is making a backup; null once the backup is done, or if none was needed. */

@@ -26,7 +26,8 @@ export const targetFile = (ctx: QemuContext, vmId: string, captureId: string) =>
 
 /**
  * Makes QEMU start a point-in-time backup of a running VM's disk. The guest is frozen while the backup
- * starts, if possible. Returns null if freezing is required but not possible. The caller holds the VM's lock.
+ * starts, if possible. Returns the consistency of the backup: `frozen`, or `crash` (crash-consistent) if the guest
+ * was not frozen. Returns null if freezing is required but not possible. The caller holds the VM's lock.
  */
 export async function beginBackup(
   ctx: QemuContext,
@@ -112,7 +113,7 @@ async function findJob(ctx: QemuContext, vmId: string, captureId: string): Promi
 export async function releaseBackup(ctx: QemuContext, vmId: string, captureId: string): Promise<void> {
   const id = jobOf(captureId)
   await withVmQmp(ctx, vmId, async (qmp) => {
-    await qmp.execute('block-job-cancel', { device: id, force: true }).catch(ignoreMissing)
+    await qmp.execute('block-job-cancel', { device: id, force: true }).catch(ignoreQmpErrors)
     for (let tries = 0; tries < 100; tries++) {
       const isDismissed = await qmp.execute('job-dismiss', { id }).then(
         () => true,
@@ -121,7 +122,7 @@ export async function releaseBackup(ctx: QemuContext, vmId: string, captureId: s
       if (isDismissed) break
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    await qmp.execute('blockdev-del', { 'node-name': id }).catch(ignoreMissing)
+    await qmp.execute('blockdev-del', { 'node-name': id }).catch(ignoreQmpErrors)
   })
 }
 
@@ -138,8 +139,8 @@ export async function isThawOverdue(ctx: QemuContext, vmId: string): Promise<boo
 }
 
 /**
- * Thaws a guest that a copy may have left frozen, because its server died or because the agent was slow. If the
- * agent does not respond, a later call tries again. The caller holds the VM's lock.
+ * Thaws a guest that a copy may have left frozen, because the server that made the copy died or because the agent was
+ * slow. If the agent does not respond, a later call tries again. The caller holds the VM's lock.
  */
 export async function thawIfOverdue(ctx: QemuContext, vmId: string): Promise<void> {
   if (!(await isThawOverdue(ctx, vmId))) return
@@ -148,6 +149,6 @@ export async function thawIfOverdue(ctx: QemuContext, vmId: string): Promise<voi
   else await writeAtomically(file, `${Date.now() + maxFrozenMs}`)
 }
 
-function ignoreMissing(error: Error): void {
+function ignoreQmpErrors(error: Error): void {
   if (!(error instanceof QmpError)) throw error
 }

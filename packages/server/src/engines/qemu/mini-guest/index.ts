@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { osDiskGib } from '@slipway/contract'
+import { standardOsDiskGib } from '@slipway/contract'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
 import { readJson, writeAtomically, writeJson } from '../files.ts'
 import { imagesDir } from '../paths.ts'
@@ -67,7 +67,7 @@ export async function buildMiniGuest(dataDir: string, progress: Progress): Promi
     const kernel = await readFile(join(unpacked, 'boot', `vmlinuz-${kernelVersion}`))
     begin('creating the OS disk')
     const osDisk = join(workDir, 'os.qcow2')
-    await makeOsDisk(osDisk, await rootTree(unpacked, arch), osDiskGib, workDir)
+    await makeOsDisk(osDisk, await rootTree(unpacked, arch), standardOsDiskGib, workDir)
     const source = await install(dataDir, arch, kernelVersion, kernel, initrd, osDisk)
     await writeJson(recordFile(dataDir), { recipe: recipeHash(), source })
     progress(`mini guest ready: ${source.folder}`)
@@ -94,7 +94,7 @@ async function install(
   await writeAtomically(join(target, 'initrd'), initrd)
   await rename(osDisk, join(target, 'os.qcow2'))
   const checksums = { kernelSha256, initrdSha256, osSha256 }
-  return { kind: 'mini', arch: arch.name, folder, kernelVersion, ...checksums, osSizeGib: osDiskGib }
+  return { kind: 'mini', arch: arch.name, folder, kernelVersion, ...checksums, osSizeGib: standardOsDiskGib }
 }
 
 function recordFile(dataDir: string): string {

@@ -22,7 +22,7 @@ export const consoleHandlers = {
     const { tx, services, project, params, body, request, caller, organizationId } = context
     const isWriter = body.mode === 'write'
     if (isWriter && !isAtLeast('member', { caller, organizationId, project }))
-      throw new Failure('permission_denied', 'Mode write requires the member role. Use mode read.')
+      throw new Failure('permission_denied', 'Write mode requires the member role. Use read mode.')
     const vm = requireFound('VM', await findVm(tx, project.projectId, params.vm_id))
     if (!vmConsoleStates.includes(vm.state))
       throw new Failure(
