@@ -21,8 +21,8 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
 
 /**
  * The event stream updates these lists row by row, and they are refetched when the stream connects. A list can
- * have ten thousand rows, so these options avoid most other refetches, and the library's comparison of old and
- * new data (structural sharing).
+ * have ten thousand rows, so these options avoid most other refetches, and the library's comparison of the earlier and the
+ * later data (structural sharing).
  */
 const liveListOptions = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
 const isLiveList = (id: ListId) => id === 'vmList' || id === 'diskList'

@@ -32,8 +32,7 @@ async function requireRunningOrStopped(tx: Tx, vm: VmRow): Promise<void> {
   await requireNoOperation(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_RUNNING' && vm.state !== 'STATE_SHUTOFF')
     throw new Failure('conflict', `The VM ${vm.name} is in ${vm.state}; it must be running or stopped.`)
-  if (vm.os_disk_lost_at)
-    throw new Failure('conflict', `The OS disk of the VM ${vm.name} was lost.`)
+  if (vm.os_disk_lost_at) throw new Failure('conflict', `The OS disk of the VM ${vm.name} was lost.`)
 }
 
 export async function lockSourceVm(tx: Tx, projectId: string, id: string): Promise<CaptureSource> {
