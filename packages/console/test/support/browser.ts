@@ -96,7 +96,7 @@ export async function closeShared(): Promise<void> {
   await started?.service.close()
 }
 
-const spareProjectCount = 18
+const spareProjectCount = 22
 
 /** The user of a suite's tab. A visitor is not signed in. */
 type Person = 'owner' | 'operator' | 'owner and operator' | 'visitor'
