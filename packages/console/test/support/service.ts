@@ -64,7 +64,10 @@ export async function addTenant(service: RunningService, organization: string, s
     [organization_id, service.organization_id],
   )
   const fleet = await operator.adminOrganizationQuotaList({ organization_id: service.organization_id })
-  const items = fleet.items.map(({ name, max }) => ({ name, max }))
+  const items = fleet.items.map(({ name, max }) => ({
+    name,
+    max: name === 'projects' ? Math.max(max, spareCount + 1) : max,
+  }))
   await operator.adminOrganizationQuotaSet({ organization_id }, { items })
   const domain = `${organization.toLowerCase()}.example`
   const owner = { email: `owner@${domain}`, organization_id, role: 'owner' as const }
