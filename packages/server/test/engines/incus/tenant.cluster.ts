@@ -142,7 +142,16 @@ test('a user can log in on the serial console of a VM without a public address, 
   await setup.placeOn('m2')
   const vm_id = await newVm({ name: 'mute', public_ip: 'none' })
   for (const session of [1, 2]) {
-    const { url } = await setup.ok('vmConsoleCreate', { params: { vm_id }, body: { mode: 'write' } })
+    let url = ''
+    // The previous session ends shortly after its socket is closed.
+    await eventually(async () => {
+      const { status, body } = await setup.call('vmConsoleCreate', {
+        params: { vm_id },
+        body: { mode: 'write' },
+      })
+      if (status === 200) url = body.url
+      return status === 200
+    })
     const socket = new WebSocket(setup.reachable(url), 'slipway.console.v1')
     let output = ''
     socket.on('message', (data, isBinary) => {
