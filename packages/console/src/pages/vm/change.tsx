@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
 import { TtlHours } from '../../features/ttl-hours.tsx'
-import { memoryText, usd } from '../../lib/format.ts'
+import { count, memoryText, usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlArgument, ttlProblem, ttlSeconds } from '../../lib/ttl.ts'
@@ -122,6 +122,16 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   )
 }
 
+/** Returns which data of the VM its expiry deletes; undefined if there is none. */
+function lossText({ scratch_gb }: Vm, onExpiry: ExpiryAction): string | undefined {
+  const size = `${count(scratch_gb)} GB`
+  if (onExpiry === 'delete')
+    return scratch_gb > 0
+      ? `The OS disk and ${size} of local scratch data will be lost.`
+      : 'The OS disk will be lost.'
+  return scratch_gb > 0 ? `${size} of local scratch data will be lost.` : undefined
+}
+
 function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [hours, setHours] = useState('4')
   const [onExpiry, setOnExpiry] = useState<ExpiryAction>(vm.on_expiry)
@@ -160,21 +170,20 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           'The VM does not expire.'
         )}
       </p>
-      <div className="grid gap-4 sm:grid-cols-2">
-        <TtlHours
-          label="Expires in"
-          value={hours}
-          onChange={setHours}
-          canBeNever={vm.expires_at !== ''}
-          startsNow
-        />
-      </div>
+      <TtlHours
+        label="Expires in"
+        value={hours}
+        onChange={setHours}
+        canBeNever={vm.expires_at !== ''}
+        startsNow
+      />
       {!isNever && (
         <SelectField
           label="On expiry"
           value={onExpiry}
           onChange={(value) => setOnExpiry(value as ExpiryAction)}
           choices={expiryChoices}
+          hint={lossText(vm, onExpiry)}
         />
       )}
     </FormDialog>
