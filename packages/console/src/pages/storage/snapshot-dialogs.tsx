@@ -25,7 +25,8 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
   )
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
-  const [mustFreeze, setMustFreeze] = useState(false)
+  const [allowsUnfrozen, setAllowsUnfrozen] = useState(false)
+  const mustFreeze = !allowsUnfrozen
   const disk = usable.find(({ id }) => id === chosen) ?? usable[0]
   const create = useOperation({
     projectId,
@@ -74,10 +75,10 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         autoFocus
       />
       <CheckField
-        label="Require frozen file systems"
-        hint="The snapshot fails if a running VM can write to the disk and has no guest agent. When this is off, such a snapshot is like a disk after a power failure."
-        isChecked={mustFreeze}
-        onChange={setMustFreeze}
+        label="Copy even if the file systems cannot be frozen"
+        hint="If a running VM without a guest agent can write to the disk, its file systems cannot be frozen: the snapshot is then like a disk after a power failure. If this is off, the copy fails instead."
+        isChecked={allowsUnfrozen}
+        onChange={setAllowsUnfrozen}
       />
     </FormDialog>
   )
