@@ -52,9 +52,9 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           onChange={setDiskId}
           choices={
             disk
-              ? attachable.map(({ id, name, size, type }) => ({
+              ? attachable.map(({ id, name, size }) => ({
                   value: id,
-                  label: `${name} (${sizeText(size)} ${type})`,
+                  label: `${name} (${sizeText(size)})`,
                 }))
               : [{ value: '', label: waiting }]
           }
@@ -169,6 +169,11 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
           { value: 'read-write', label: 'Read and write', isOff: mustBeReadOnly },
           { value: 'read-only', label: 'Read only' },
         ]}
+        hint={
+          disk?.type === 'persistent-ssd'
+            ? 'Several VMs can have the disk at the same time only if all of them have it read-only.'
+            : undefined
+        }
       />
     </FormDialog>
   )

@@ -74,6 +74,8 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const priceOf = (name: string) => `${usd(usdPerHour(name))}/h`
   const choices = vmTypes.filter(({ family, name }) => family === vmType(vm.type)?.family && name !== vm.type)
   const [type, setType] = useState(choices[0]?.name ?? '')
+  const more = (usdPerHour(type) ?? Number.NaN) - (usdPerHour(vm.type) ?? Number.NaN)
+  const difference = more ? ` (${usd(Math.abs(more))}/h ${more < 0 ? 'less' : 'more'})` : ''
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
@@ -104,7 +106,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         onChange={setType}
         choices={choices.map((choice) => ({
           value: choice.name,
-          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)}, ${priceOf(choice.name)})`,
+          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)})`,
         }))}
         hint="The VM gets its GPUs when it starts. It is not billed until then."
       />
@@ -116,6 +118,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         <dt className="text-ink-muted">New type</dt>
         <dd>
           {type}, {priceOf(type)}
+          {difference}
         </dd>
       </dl>
     </FormDialog>
