@@ -17,6 +17,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
   const [chosen, setChosen] = useState<string[] | null>(isForAll ? null : webhook.event_types)
   const event_types = chosen ?? []
   const body = { url: url.trim(), event_types }
+  const isChanged = body.url !== webhook.url || event_types.join() !== webhook.event_types.join()
   const save = useAction({
     run: () => client.webhookUpdate(target, body),
     done: () => 'Webhook changed',
@@ -32,7 +33,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       title="Edit webhook"
       action="Save"
       {...submitProps(save, undefined, onClose)}
-      reason={urlProblem(body.url) ?? eventTypesProblem(chosen)}
+      reason={urlProblem(body.url) ?? eventTypesProblem(chosen) ?? (isChanged ? undefined : 'No changes yet')}
       commands={projectCommands(projectId, {
         cli: `slipway webhook change ${webhook.id} --url ${shellQuote(body.url)} --events ${shellQuote(event_types.join(',') || '*')}`,
         method: 'PATCH',
