@@ -23,9 +23,9 @@ import { Table } from '../../ui/table.tsx'
 
 const roleText: Record<Role, string> = {
   viewer: 'Can view all resources and costs, but not scripts.',
-  member: 'Can also change VMs, disks, networks and firewall rules.',
-  admin: 'Can also manage projects, keys, webhooks and budgets.',
-  owner: 'Can also manage members and billing.',
+  member: 'Can view everything, and change VMs, disks, networks and firewall rules.',
+  admin: 'Can do what a member can, and manage projects, keys, webhooks and budgets.',
+  owner: 'Can do what an admin can, and manage members and billing.',
 }
 
 /** What each role cannot do, for members whose role is lowered. */
