@@ -31,8 +31,8 @@ const roleText: Record<Role, string> = {
 /** What each role cannot do, for members whose role is lowered. */
 const limitText: Record<Role, string> = {
   viewer: 'A viewer cannot change any resource, and cannot see scripts.',
-  member: 'A member cannot manage projects, keys, webhooks and budgets.',
-  admin: 'An admin cannot manage members and billing.',
+  member: 'A member cannot manage projects, keys, webhooks, budgets, members or billing.',
+  admin: 'An admin cannot manage members or billing.',
   owner: '',
 }
 

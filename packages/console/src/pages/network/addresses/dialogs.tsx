@@ -23,7 +23,7 @@ const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 const anyFree = ''
 const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
 
-/** Returns the price of a reserved address that no VM uses, for example " (0.004 USD/h)"; empty if it is unknown. */
+/** Returns the price of a reserved address that no VM uses, for example " (0.0040 USD/h)"; empty if it is unknown. */
 function useIdlePrice(projectId: string): string {
   const price = usePriceOf(projectId)('reserved-address')
   return price === undefined ? '' : ` (${usd(price)}/h)`
