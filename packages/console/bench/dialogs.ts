@@ -146,7 +146,10 @@ function asSituations(
       async (scene: Scene) => {
         const page = where === 'fleet' ? scene.operatorPage : scene.page
         await visit(page, scene.pathIn(where, path))
-        return openDialog(page, ...steps)
+        await openDialog(page, ...steps)
+        // The form is a dialog too, and stays until the service has returned the secret.
+        if (name.endsWith('-secret')) await page.locator('[data-secret]').waitFor()
+        return page
       },
     ]),
   )

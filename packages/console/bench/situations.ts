@@ -136,6 +136,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'dialog-webhook': async (scene) => {
     const page = await inProject(scene, '/settings/webhooks')
     await page.getByRole('button', { name: 'Create webhook' }).first().click()
+    await page.getByRole('dialog').getByLabel('Only these').check()
     await page.getByRole('dialog').getByLabel('Disks', { exact: true }).check()
     await page.getByRole('button', { name: /of VMs$/ }).click()
     return page

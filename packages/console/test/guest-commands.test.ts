@@ -22,7 +22,7 @@ test.each(['1f0c2d3e4b5a69788796', 'incus_1f0c2d3e4b5a69788796'])(
   'the mount commands find a disk whose serial number is %s',
   (serial) => {
     const listed = `vda incus_root\nvdb ${serial}\nvdc 1f0c2d3e4b5a69788797`
-    const [finding] = mountCommands(disk).split('\n')
+    const finding = mountCommands(disk).split('\n').slice(0, 2).join('\n')
     const script = `lsblk() { echo '${listed}'; }\n${finding}\necho "$disk"`
     expect(String(spawnSync('sh', ['-c', script]).stdout)).toBe('/dev/vdb\n')
   },
@@ -42,7 +42,7 @@ test('a shared volume is mounted by its tag', () => {
 test('the unmount commands find a disk by its serial number, and a shared volume by its tag', () => {
   const lines = unmountCommands(disk)
   expect(isShell(lines)).toBe(true)
-  expect(lines.split('\n')).toEqual([mountCommands(disk).split('\n')[0], 'sudo umount "$disk"'])
+  expect(lines.split('\n')).toEqual([...mountCommands(disk).split('\n').slice(0, 2), 'sudo umount "$disk"'])
   expect(guestDevice(disk)).toBe('/dev/disk/by-id/*1f0c2d3e4b5a69788796')
   const shared = { ...disk, type: 'shared-volume' } as const
   expect(isShell(unmountCommands(shared))).toBe(true)

@@ -22,6 +22,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [isCreating, setCreating] = useState(false)
   const attachable = (disks.data ?? []).filter((disk) => mayAttach(disk, vm))
   const disk = attachable.find(({ id }) => id === diskId) ?? attachable[0]
+  const waiting = disks.data ? '' : disks.error ? 'The disks could not be loaded' : 'Loading disks…'
   if (isCreating)
     return (
       <CreateDisk
@@ -37,7 +38,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Attach a disk to ${vm.name}`}
       vm={vm}
       disk={disk}
-      reason={disk ? undefined : `No unattached disks in ${vm.location}. Create one.`}
+      reason={disk ? undefined : waiting || `No unattached disks in ${vm.location}. Create one.`}
       onClose={onClose}
     >
       {disks.data && attachable.length === 0 ? (
@@ -49,10 +50,14 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           label="Disk"
           value={disk?.id ?? ''}
           onChange={setDiskId}
-          choices={attachable.map(({ id, name, size, type }) => ({
-            value: id,
-            label: `${name} (${sizeText(size)} ${type})`,
-          }))}
+          choices={
+            disk
+              ? attachable.map(({ id, name, size }) => ({
+                  value: id,
+                  label: `${name} (${sizeText(size)})`,
+                }))
+              : [{ value: '', label: waiting }]
+          }
           hint={`Disks in ${vm.location} that are unattached or attached read-only.`}
         />
       )}
@@ -80,13 +85,14 @@ export function AttachThisDisk({
   const usable = (vms.data ?? []).filter((vm) => mayAttach(disk, vm) && vmDiskChangeStates.includes(vm.state))
   const vm = usable.find(({ id }) => id === vmId) ?? usable[0]
   const kind = disk.type === 'shared-volume' ? 'whole-host VM' : 'VM'
+  const waiting = vms.data ? '' : vms.error ? 'The VMs could not be loaded' : 'Loading VMs…'
   return (
     <AttachDialog
       projectId={projectId}
       title={`Attach ${disk.name}`}
       vm={vm}
       disk={disk}
-      reason={vm ? undefined : `No running or stopped ${kind} in ${disk.location}`}
+      reason={vm ? undefined : waiting || `No running or stopped ${kind} in ${disk.location}`}
       onClose={onClose}
     >
       <SelectField
@@ -96,7 +102,7 @@ export function AttachThisDisk({
         choices={
           usable.length > 0
             ? usable.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
-            : [{ value: '', label: `No ${kind} in ${disk.location}` }]
+            : [{ value: '', label: waiting || `No running or stopped ${kind} in ${disk.location}` }]
         }
         hint={`Choose a running or stopped ${kind} in ${disk.location}.`}
       />
@@ -163,6 +169,11 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
           { value: 'read-write', label: 'Read and write', isOff: mustBeReadOnly },
           { value: 'read-only', label: 'Read only' },
         ]}
+        hint={
+          disk?.type === 'persistent-ssd'
+            ? 'Several VMs can have the disk at the same time only if all of them have it read-only.'
+            : undefined
+        }
       />
     </FormDialog>
   )

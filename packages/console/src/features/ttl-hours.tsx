@@ -33,6 +33,8 @@ export function TtlHours({
   const hours = isTyped ? typed : value
   const problem = isCustom ? ttlProblem(value) : undefined
   const end = new Date(Date.now() + ttlSeconds(value) * 1000)
+  const until =
+    startsNow && value !== '' && !problem ? `Until ${localDate(end.toISOString())} ${timeZone}` : undefined
   return (
     <>
       <SelectField
@@ -48,7 +50,7 @@ export function TtlHours({
           ...ttlChoices,
           { value: 'custom', label: 'Custom' },
         ]}
-        hint={hint}
+        hint={hint ?? (isCustom ? undefined : until)}
       />
       {isCustom && (
         <TextField
@@ -60,7 +62,7 @@ export function TtlHours({
             onChange(hoursOf(text))
           }}
           problem={problem}
-          hint={startsNow && !problem ? `Until ${localDate(end.toISOString())} ${timeZone}` : undefined}
+          hint={until}
         />
       )}
     </>

@@ -2,9 +2,12 @@ import { parseSshDestination } from '@slipway/contract/names'
 import type { Disk, Vm } from '@slipway/sdk'
 import { shellQuote } from './shell.ts'
 
-/** Matches only the end of the serial number, because Incus adds a prefix. */
+/**
+ * Matches only the end of the serial number, because Incus adds a prefix. It has two lines, so that a dialog can
+ * show it without scrolling.
+ */
 const findDevice = (serialNumber: string): string =>
-  `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serialNumber}$/ {print $1}')`
+  `disk=/dev/$(lsblk -dno NAME,SERIAL |\n  awk '$2 ~ /${serialNumber}$/ {print $1}')`
 
 type AttachedDisk = Pick<Vm['disks'][number], 'name' | 'type' | 'serial_number' | 'mode'>
 

@@ -1,6 +1,7 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react'
 import { Hint } from './hint.tsx'
+import { Icon } from './icon.tsx'
 
 type Kind = 'primary' | 'plain' | 'quiet' | 'danger'
 type Size = 'small' | 'normal'
@@ -53,6 +54,8 @@ export function Button({
   ...rest
 }: ButtonProps) {
   const isOff = Boolean(reason) || isBusy
+  // A small button without an icon has no space for it, because table columns have a fixed width.
+  const showsSpinner = isBusy && (size === 'normal' || Boolean(icon))
   return (
     // Every button has a hint, because adding one later would recreate the button and lose the focus.
     <Hint text={reason} opensOnPress>
@@ -68,7 +71,7 @@ export function Button({
           else onClick?.(event)
         }}
       >
-        {icon}
+        {showsSpinner ? <Icon name="loader-circle" size={14} className="animate-spin" /> : icon}
         {children}
         {hotkey && <Key>{hotkey}</Key>}
       </button>

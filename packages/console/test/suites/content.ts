@@ -83,6 +83,8 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await open(project_id, '/settings/webhooks')
     await page.getByRole('button', { name: 'Create webhook' }).first().click()
     await dialog().getByLabel('URL').fill('http://127.0.0.1:9/hook')
+    await dialog().getByLabel('Only these').check()
+    await dialog().getByRole('button', { name: 'Create webhook', disabled: true }).waitFor()
     await dialog().getByLabel('Disks', { exact: true }).check()
     await dialog()
       .getByRole('button', { name: /of VMs$/ })

@@ -57,7 +57,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await open('/images')
     await main().getByRole('button', { name: 'Create image' }).first().click()
     await dialog().getByLabel('Name').fill('trainer:v1')
-    await dialog().getByLabel('Allow a crash-consistent copy').check({ force: true })
+    await dialog().getByLabel('Copy even if the file systems cannot be frozen').check({ force: true })
     await dialog().getByRole('button', { name: 'Create image' }).click()
     await result('Created image trainer:v1').waitFor()
     const row = main().getByRole('row', { name: /trainer:v1/ })

@@ -29,6 +29,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
     const price = diskUsdPerHour({ type: disk.type, size }, prices)
     return price === null ? '' : `, ${monthlyText(price)}`
   }
+  const showsCommands = disk.type === 'persistent-ssd' && disk.attached_to.length > 0
   const grow = useOperation({
     projectId,
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: newSize }),
@@ -40,15 +41,12 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
   return (
     <FormDialog
       isOpen
+      isWide={showsCommands}
       onClose={onClose}
-      title={`Resize ${disk.name}`}
+      title={`Resize disk ${disk.name}`}
       action="Resize disk"
       {...submitProps(grow, undefined, onClose)}
-      reason={
-        Number(size) > Number(amount)
-          ? undefined
-          : `Enter more than ${sizeText(disk.size)}. A disk cannot shrink.`
-      }
+      reason={Number(size) > Number(amount) ? undefined : `Enter more than ${sizeText(disk.size)}`}
       commands={projectCommands(projectId, {
         cli: `slipway disk resize ${shellQuote(disk.name)} --size ${shellQuote(newSize)}`,
         method: 'PATCH',
@@ -63,7 +61,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
         inputMode="numeric"
         value={size}
         onChange={setSize}
-        hint={`Currently ${sizeText(disk.size)}${monthly(disk.size)}.`}
+        hint={`Currently ${sizeText(disk.size)}${monthly(disk.size)}. A disk cannot shrink.`}
         autoFocus
       />
       {Number(size) > Number(amount) && (
@@ -72,7 +70,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
           {monthly(newSize)}
         </p>
       )}
-      {disk.type === 'persistent-ssd' && (
+      {showsCommands && (
         <div>
           <p className="mb-1 text-sm text-ink-muted">Then resize the file system in the VM:</p>
           <CommandTabs label="Commands to run in the VM" lines={[['Shell', growCommands(disk)]]} />
@@ -95,7 +93,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Delete ${disk.name}`}
+      title={`Delete disk ${disk.name}`}
       action="Delete disk"
       {...submitProps(remove, undefined, onClose)}
       nameToType={disk.name}
@@ -105,7 +103,10 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
         path: `/disks/${disk.id}`,
       })}
     >
-      <p>All data on this {sizeText(disk.size)} disk will be permanently deleted.</p>
+      <p>
+        All data on this {sizeText(disk.size)} disk will be permanently deleted.
+        {disk.type === 'persistent-ssd' && ' Its snapshots will be kept.'}
+      </p>
     </Confirm>
   )
 }

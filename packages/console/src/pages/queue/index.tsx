@@ -160,7 +160,11 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           dismiss="Keep request"
           {...submitProps(cancel, cancelling, () => setCancelling(null))}
         >
-          <p>The request will lose its position in the queue.</p>
+          <p>
+            {cancelling.state === 'held'
+              ? 'The GPUs that are held for the request will be offered to other requests.'
+              : 'The request will lose its position in the queue.'}
+          </p>
         </Confirm>
       )}
     </>

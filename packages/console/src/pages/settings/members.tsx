@@ -1,4 +1,5 @@
 import { type AccessKey, type Member, type Role, roles } from '@slipway/sdk'
+import { useQueries } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -6,6 +7,7 @@ import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { plural } from '../../lib/format.ts'
 import { organizationCommands, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -21,14 +23,22 @@ import { Table } from '../../ui/table.tsx'
 
 const roleText: Record<Role, string> = {
   viewer: 'Can view all resources and costs, but not scripts.',
-  member: 'Can also change VMs, disks, networks and firewall rules.',
-  admin: 'Can also manage projects, keys, webhooks and budgets.',
-  owner: 'Can also manage members and billing.',
+  member: 'Can view everything, and change VMs, disks, networks and firewall rules.',
+  admin: 'Can do what a member can, and manage projects, keys, webhooks and budgets.',
+  owner: 'Can do what an admin can, and manage members and billing.',
+}
+
+/** What each role cannot do, for members whose role is lowered. */
+const limitText: Record<Role, string> = {
+  viewer: 'A viewer cannot change any resource, and cannot see scripts.',
+  member: 'A member cannot manage projects, keys, webhooks, budgets, members or billing.',
+  admin: 'An admin cannot manage members or billing.',
+  owner: '',
 }
 
 export function Members() {
   const { organization_id } = useProject()
-  const { caller, organizations } = useMe()
+  const { caller, organizations, projects } = useMe()
   const members = useQuery(readAll('memberList', { organization_id }))
   const whyNot = useWhyNot('owner')
   const [isInviting, setInviting] = useState(false)
@@ -67,10 +77,21 @@ export function Members() {
       setDemoted({ member, role })
     else change.mutate({ member, role })
   }
-  const keysChoice = (
+  const keyLists = useQueries({
+    queries: projects
+      .filter((project) => project.organization_id === organization_id)
+      .map(({ id }) => ({
+        ...readAll('accessKeyList', { project_id: id }),
+        enabled: Boolean(removing ?? demoted),
+      })),
+  })
+  const keysChoice = ({ user_id }: Member) => (
     <CheckField
       label="Revoke the project keys that the member created"
-      hint="Otherwise, programs with these keys keep their access."
+      hint={`${keyCountText(
+        keyLists.map(({ data }) => data),
+        user_id,
+      )}If you do not revoke the keys, programs with these keys keep their access.`}
       isChecked={revokesKeys}
       onChange={setRevokesKeys}
     />
@@ -167,7 +188,7 @@ export function Members() {
                       kind="danger"
                       reason={whyNot}
                       onClick={() => {
-                        setRevokesKeys(false)
+                        setRevokesKeys(member.state === 'active')
                         setRemoving(member)
                       }}
                     />
@@ -215,8 +236,13 @@ export function Members() {
           {...submitProps(change, demoted, () => setDemoted(null))}
           commands={changeCommands(demoted.member, demoted.role)}
         >
-          <p>Organization keys that the member created and that need a higher role will be revoked.</p>
-          {keysChoice}
+          <div className="flex flex-col gap-3">
+            <p>
+              {limitText[demoted.role]} Organization keys that the member created and that need a higher role
+              will be revoked.
+            </p>
+            {keysChoice(demoted.member)}
+          </div>
         </Confirm>
       )}
       {removing && (
@@ -232,11 +258,13 @@ export function Members() {
             path: `/members/${removing.user_id}${revokesKeys ? '?revoke_keys=true' : ''}`,
           })}
         >
-          <p>
-            The member will immediately lose access to all projects of the organization. Their resources will
-            be kept.
-          </p>
-          {removing.state === 'active' && keysChoice}
+          <div className="flex flex-col gap-3">
+            <p>
+              The member will immediately lose access to all projects of the organization. Organization keys
+              that the member created will be revoked. Resources that the member created will be kept.
+            </p>
+            {removing.state === 'active' && keysChoice(removing)}
+          </div>
         </Confirm>
       )}
     </Page>
@@ -246,6 +274,13 @@ export function Members() {
 /** Returns the part of a toast that lists the project keys that remain valid. */
 const keysLeft = (keys: AccessKey[]) =>
   keys.length === 0 ? '' : `. Project keys that remain valid: ${keys.map(({ name }) => name).join(', ')}`
+
+/** Returns how many keys the user created, as a sentence before another one; empty until it is known. */
+function keyCountText(lists: (AccessKey[] | undefined)[], userId: string): string {
+  if (lists.some((list) => !list)) return ''
+  const created = lists.flatMap((list) => list ?? []).filter(({ created_by }) => created_by === userId)
+  return `The member created ${plural(created.length, 'project key')}. `
+}
 
 function InviteDialog({
   organizationId,

@@ -87,8 +87,8 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
       />
       {isRunning && (
         <CheckField
-          label="Allow a crash-consistent copy"
-          hint="The VM is running. If it has no guest agent, its file systems cannot be frozen during the copy, and the image is like a disk after a power failure."
+          label="Copy even if the file systems cannot be frozen"
+          hint="The VM is running. Without a guest agent, its file systems cannot be frozen: the image is then like a disk after a power failure. If this is off, the copy fails instead."
           isChecked={allowsCrashConsistent}
           onChange={setAllowsCrashConsistent}
         />

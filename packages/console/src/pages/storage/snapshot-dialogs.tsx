@@ -2,9 +2,10 @@ import type { Snapshot } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { usePrices } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { gibOf } from '../../lib/disk-price.ts'
+import { diskUsdPerHour, gibOf, monthlyText } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
@@ -25,7 +26,8 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
   )
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
-  const [mustFreeze, setMustFreeze] = useState(false)
+  const [allowsUnfrozen, setAllowsUnfrozen] = useState(false)
+  const mustFreeze = !allowsUnfrozen
   const disk = usable.find(({ id }) => id === chosen) ?? usable[0]
   const create = useOperation({
     projectId,
@@ -74,10 +76,10 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         autoFocus
       />
       <CheckField
-        label="Require frozen file systems"
-        hint="The snapshot fails if a running VM can write to the disk and has no guest agent. When this is off, such a snapshot is like a disk after a power failure."
-        isChecked={mustFreeze}
-        onChange={setMustFreeze}
+        label="Copy even if the file systems cannot be frozen"
+        hint="If a running VM without a guest agent can write to the disk, its file systems cannot be frozen: the snapshot is then like a disk after a power failure. If this is off, the copy fails instead."
+        isChecked={allowsUnfrozen}
+        onChange={setAllowsUnfrozen}
       />
     </FormDialog>
   )
@@ -96,6 +98,8 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
+  const prices = usePrices(projectId).data?.items ?? []
+  const price = diskUsdPerHour({ type: 'persistent-ssd', size: `${amount}GiB` }, prices)
   const sizeProblem = Number(amount) >= minGib ? '' : `Enter at least ${minGib} GiB`
   return (
     <FormDialog
@@ -126,7 +130,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
         value={amount}
         onChange={setAmount}
         problem={sizeProblem}
-        hint={`The disk will be in ${snapshot.location}. The file system keeps its size; resize it in the VM afterwards.`}
+        hint={`Creates a new disk in ${snapshot.location}${price === null ? '' : ` for ${monthlyText(price)}`}. The original disk is not changed. The file system keeps its size; resize it in the VM afterwards.`}
       />
     </FormDialog>
   )

@@ -54,7 +54,12 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
           else onClose()
         })}
       >
-        <p>Other versions are kept. VMs and groups that were created from this version are not affected.</p>
+        <p>
+          {next
+            ? 'Other versions are kept.'
+            : 'This is the only version, so the template itself will be deleted.'}{' '}
+          VMs and groups that were created from this version are not affected.
+        </p>
       </Confirm>
     )
   return (

@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
 import { TtlHours } from '../../features/ttl-hours.tsx'
-import { memoryText, usd } from '../../lib/format.ts'
+import { count, memoryText, usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlArgument, ttlProblem, ttlSeconds } from '../../lib/ttl.ts'
@@ -74,6 +74,8 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const priceOf = (name: string) => `${usd(usdPerHour(name))}/h`
   const choices = vmTypes.filter(({ family, name }) => family === vmType(vm.type)?.family && name !== vm.type)
   const [type, setType] = useState(choices[0]?.name ?? '')
+  const more = (usdPerHour(type) ?? Number.NaN) - (usdPerHour(vm.type) ?? Number.NaN)
+  const difference = more ? ` (${usd(Math.abs(more))}/h ${more < 0 ? 'less' : 'more'})` : ''
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
@@ -104,7 +106,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         onChange={setType}
         choices={choices.map((choice) => ({
           value: choice.name,
-          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)}, ${priceOf(choice.name)})`,
+          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)})`,
         }))}
         hint="The VM gets its GPUs when it starts. It is not billed until then."
       />
@@ -116,10 +118,21 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         <dt className="text-ink-muted">New type</dt>
         <dd>
           {type}, {priceOf(type)}
+          {difference}
         </dd>
       </dl>
     </FormDialog>
   )
+}
+
+/** Returns which data of the VM its expiry deletes; undefined if there is none. */
+function lossText({ scratch_gb }: Vm, onExpiry: ExpiryAction): string | undefined {
+  const size = `${count(scratch_gb)} GB`
+  if (onExpiry === 'delete')
+    return scratch_gb > 0
+      ? `The OS disk and ${size} of local scratch data will be lost.`
+      : 'The OS disk will be lost.'
+  return scratch_gb > 0 ? `${size} of local scratch data will be lost.` : undefined
 }
 
 function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
@@ -160,21 +173,20 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           'The VM does not expire.'
         )}
       </p>
-      <div className="grid gap-4 sm:grid-cols-2">
-        <TtlHours
-          label="Expires in"
-          value={hours}
-          onChange={setHours}
-          canBeNever={vm.expires_at !== ''}
-          startsNow
-        />
-      </div>
+      <TtlHours
+        label="Expires in"
+        value={hours}
+        onChange={setHours}
+        canBeNever={vm.expires_at !== ''}
+        startsNow
+      />
       {!isNever && (
         <SelectField
           label="On expiry"
           value={onExpiry}
           onChange={(value) => setOnExpiry(value as ExpiryAction)}
           choices={expiryChoices}
+          hint={lossText(vm, onExpiry)}
         />
       )}
     </FormDialog>

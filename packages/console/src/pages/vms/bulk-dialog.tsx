@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { LabelsField } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { errorText } from '../../lib/error-text.ts'
-import { plural } from '../../lib/format.ts'
+import { firstNames, plural } from '../../lib/format.ts'
 import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -26,6 +26,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
   const action = bulkAction(what)
   // Stored when the dialog opens, because the list of VMs changes while the action runs.
   const [targets, setTargets] = useState(() => vms.filter(action.fits))
+  const [skipped] = useState(() => vms.filter((vm) => !action.fits(vm)))
   const [input, setInput] = useState<BulkInput>(() => ({
     setLabels: '',
     removedLabels: [],
@@ -74,16 +75,11 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       ) : (
         <>
           <div className="text-ink-muted">
-            <Effects what={what} targets={targets} skipped={vms.length - targets.length} />
-            {vms.length > 1 && (
-              <section
-                aria-label="VMs"
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-                tabIndex={0}
-                className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink"
-              >
-                <Sentence text={targets.map((vm) => vm.name).join(', ')} />
-              </section>
+            <Effects what={what} targets={targets} skipped={skipped} />
+            {targets.length > 1 && (
+              <p className="mt-2 break-words first:mt-0">
+                VMs: <Sentence text={firstNames(targets.map((vm) => vm.name))} />
+              </p>
             )}
           </div>
           <InputFields what={what} vms={targets} input={input} onChange={setInput} />
@@ -104,9 +100,9 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
 
 const titleOf = (what: BulkName, name: string): string =>
   what === 'labels'
-    ? `Labels of ${name}`
+    ? `Change labels of ${name}`
     : what === 'protect'
-      ? `Protection of ${name}`
+      ? `Change protection of ${name}`
       : actionOf(what, name)
 
 const actionOf = (what: BulkName, name: string): string =>
@@ -120,8 +116,8 @@ const skippedText: Record<BulkName, string> = {
   delete: 'protected or already being deleted',
 }
 
-/** Shows what the action does, and how many of the selected VMs it skips. */
-function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; skipped: number }) {
+/** Shows what the action does, and which of the selected VMs it skips. */
+function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; skipped: Vm[] }) {
   return (
     <>
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
@@ -132,14 +128,20 @@ function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; sk
           will be kept.
         </p>
       )}
-      {skipped > 0 && (
+      {skipped.length > 0 && (
         <p className="mt-2">
-          {plural(skipped, 'selected VM')} {skipped === 1 ? 'is' : 'are'} {skippedText[what]} and will be
-          skipped.
+          {plural(skipped.length, 'selected VM')} {skipped.length === 1 ? 'is' : 'are'} {skippedText[what]}{' '}
+          and will be skipped: <Sentence text={firstNames(skipped.map((vm) => vm.name))} />.
         </p>
       )}
     </>
   )
+}
+
+/** Returns how many of several VMs are protected now, as a sentence after another one. */
+function protectedText(vms: Vm[]): string {
+  const isOn = vms.filter((vm) => vm.deletion_protection).length
+  return vms.length === 1 ? '' : ` It is now on for ${isOn} of ${plural(vms.length, 'VM')}.`
 }
 
 interface InputFieldsProps {
@@ -160,7 +162,7 @@ function InputFields({ what, vms, input, onChange }: InputFieldsProps) {
           { value: 'on', label: 'On' },
           { value: 'off', label: 'Off' },
         ]}
-        hint="A VM cannot be deleted while its protection is on."
+        hint={`A VM cannot be deleted while its protection is on.${protectedText(vms)}`}
       />
     )
   if (what !== 'labels') return null

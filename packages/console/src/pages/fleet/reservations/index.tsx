@@ -14,6 +14,7 @@ import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
+import { NoBreak } from '../../../ui/no-break.tsx'
 import { Empty } from '../../../ui/page.tsx'
 import { SellReservation } from './sell.tsx'
 
@@ -87,8 +88,14 @@ export function FleetReservations() {
           {...submitProps(end, ending, () => setEndingId(''))}
         >
           <p>
-            The reservation will end now, before the end of its contract. {plural(ending.vm_ids.length, 'VM')}{' '}
-            will keep running at the list price. Unused GPUs will be offered to the queue.
+            {plural(ending.quantity, 'GPU')} in VMs of type {ending.type},{' '}
+            <NoBreak>{ending.locations.join(', ')}</NoBreak>.{' '}
+            {ending.state === 'scheduled'
+              ? 'The contract has not begun and will be cancelled.'
+              : 'The reservation will end now, before the end of its contract.'}
+            {ending.vm_ids.length > 0 &&
+              ` ${plural(ending.vm_ids.length, 'VM')} will keep running at the list price.`}
+            {ending.delivered_quantity > ending.used_quantity && ' Unused GPUs will be offered to the queue.'}
           </p>
         </Confirm>
       )}

@@ -2,12 +2,15 @@ import type { Address, Vm } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction, useOperation } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
+import { usePriceOf } from '../../../api/prices.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { usd } from '../../../lib/format.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
+import { NoBreak } from '../../../ui/no-break.tsx'
 
 interface DialogProps {
   projectId: string
@@ -19,6 +22,12 @@ const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 /** The choice of a free address in a location, instead of the current address of a VM. */
 const anyFree = ''
 const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
+
+/** Returns the price of a reserved address that no VM uses, for example " (0.0040 USD/h)"; empty if it is unknown. */
+function useIdlePrice(projectId: string): string {
+  const price = usePriceOf(projectId)('reserved-address')
+  return price === undefined ? '' : ` (${usd(price)}/h)`
+}
 
 export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: Vm[] }) {
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
@@ -34,6 +43,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
     showsErrors: true,
   })
   const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
+  const idlePrice = useIdlePrice(projectId)
   return (
     <FormDialog
       isOpen
@@ -57,9 +67,10 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         value={vmId}
         onChange={setVmId}
         choices={[
-          { value: anyFree, label: 'A free address' },
+          { value: anyFree, label: 'New address' },
           ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} (${vm.name})` })),
         ]}
+        hint={`A reserved address is billed while no running VM has it${idlePrice}.`}
       />
       {vmId === anyFree && (
         <SelectField
@@ -81,12 +92,16 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
   const choices = vms.filter(({ id, location }) => location === address.location && id !== address.vm_id)
   const [chosen, setChosen] = useState('')
   const vm = choices.find(({ id }) => id === chosen) ?? choices[0]
+  const isMove = address.vm_id !== ''
+  const verb = isMove ? 'Move' : 'Assign'
+  const holder = vms.find(({ id }) => id === address.vm_id)?.name ?? 'The VM that has it now'
+  const replaced = vm && publicOf(vm)
   const assign = useOperation({
     projectId,
     run: () =>
       client.addressAssign({ project_id: projectId, address_id: address.id }, { vm_id: vm?.id ?? '' }),
-    done: () => `Assigned ${address.name} to ${vm?.name}`,
-    failed: () => `Could not assign ${address.name}`,
+    done: () => `${isMove ? 'Moved' : 'Assigned'} ${address.name} to ${vm?.name}`,
+    failed: () => `Could not ${verb.toLowerCase()} ${address.name}`,
     invalidates: [...invalidates],
     showsErrors: true,
   })
@@ -94,8 +109,8 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Assign ${address.name}`}
-      action="Assign address"
+      title={isMove ? `Move address ${address.name} to another VM` : `Assign address ${address.name}`}
+      action={`${verb} address`}
       {...submitProps(assign, undefined, onClose)}
       reason={vm ? undefined : `There is no other VM in ${address.location}`}
       commands={
@@ -113,16 +128,29 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         onChange={setChosen}
         choices={choices.map(({ id, name }) => ({ value: id, label: name }))}
       />
-      <p>
-        {address.address} will replace the VM’s public address.
-        {address.vm_id !== '' && ` The VM that now has ${address.address} will get a dynamic address.`} Open
-        connections to {address.vm_id === '' ? 'the VM' : 'both VMs'} will be closed.
-      </p>
+      {vm && (
+        <p>
+          <NoBreak>{vm.name}</NoBreak> will get {address.address}
+          {replaced?.type === 'dynamic' && ` and permanently lose ${replaced.address}`}
+          {replaced?.type === 'static' &&
+            `. ${replaced.address} stays reserved, and is billed while no VM has it`}
+          .
+          {isMove && (
+            <>
+              {' '}
+              <NoBreak>{holder}</NoBreak> will get a dynamic address.
+            </>
+          )}{' '}
+          Open connections to {isMove ? 'both VMs' : 'the VM'} will be closed.
+        </p>
+      )}
     </FormDialog>
   )
 }
 
 export function UnassignDialog({ projectId, address, onClose }: AddressDialogProps) {
+  const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: address.vm_id } })).data
+  const idlePrice = useIdlePrice(projectId)
   const unassign = useOperation({
     projectId,
     run: () => client.addressUnassign({ project_id: projectId, address_id: address.id }),
@@ -135,7 +163,7 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Unassign ${address.name}`}
+      title={`Unassign address ${address.name}`}
       action="Unassign address"
       commands={projectCommands(projectId, {
         cli: `slipway address unassign ${shellQuote(address.name)}`,
@@ -144,8 +172,8 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
       {...submitProps(unassign, undefined, onClose)}
     >
       <p>
-        The VM will get a dynamic address, and open connections to it will be closed. The project keeps{' '}
-        {address.address}.
+        <NoBreak>{vm?.name ?? 'The VM'}</NoBreak> will get a dynamic address, and open connections to it will
+        be closed. The project keeps {address.address}, which is billed while no VM has it{idlePrice}.
       </p>
     </Confirm>
   )

@@ -6,15 +6,18 @@ import { useProjectId } from '../../../api/me.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
-import { EventTypesField } from '../webhooks/event-types-field.tsx'
+import { EventTypesField, eventTypesProblem } from '../webhooks/event-types-field.tsx'
 import { urlProblem } from '../webhooks/url.ts'
 
 export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
   const projectId = useProjectId()
   const target = { project_id: projectId, webhook_id: webhook.id }
   const [url, setUrl] = useState(webhook.url)
-  const [event_types, setEventTypes] = useState<string[]>(webhook.event_types)
+  const isForAll = webhook.event_types.length === 0 || webhook.event_types.includes('*')
+  const [chosen, setChosen] = useState<string[] | null>(isForAll ? null : webhook.event_types)
+  const event_types = chosen ?? []
   const body = { url: url.trim(), event_types }
+  const isChanged = body.url !== webhook.url || event_types.join() !== webhook.event_types.join()
   const save = useAction({
     run: () => client.webhookUpdate(target, body),
     done: () => 'Webhook changed',
@@ -30,7 +33,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       title="Edit webhook"
       action="Save"
       {...submitProps(save, undefined, onClose)}
-      reason={urlProblem(body.url)}
+      reason={urlProblem(body.url) ?? eventTypesProblem(chosen) ?? (isChanged ? undefined : 'No changes yet')}
       commands={projectCommands(projectId, {
         cli: `slipway webhook change ${webhook.id} --url ${shellQuote(body.url)} --events ${shellQuote(event_types.join(',') || '*')}`,
         method: 'PATCH',
@@ -39,7 +42,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       })}
     >
       <TextField label="URL" type="url" value={url} onChange={setUrl} autoFocus />
-      <EventTypesField value={event_types} onChange={setEventTypes} />
+      <EventTypesField value={chosen} onChange={setChosen} />
     </FormDialog>
   )
 }

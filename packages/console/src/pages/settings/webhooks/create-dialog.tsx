@@ -4,7 +4,7 @@ import { client } from '../../../api/client.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
-import { EventTypesField } from './event-types-field.tsx'
+import { EventTypesField, eventTypesProblem } from './event-types-field.tsx'
 import { urlProblem } from './url.ts'
 
 export function CreateDialog({
@@ -17,7 +17,8 @@ export function CreateDialog({
   onCreated: (secret: string) => void
 }) {
   const [url, setUrl] = useState('')
-  const [event_types, setEventTypes] = useState<string[]>([])
+  const [chosen, setChosen] = useState<string[] | null>(null)
+  const event_types = chosen ?? []
   const create = useAction({
     run: () => client.webhookCreate({ project_id: projectId }, { url: url.trim(), event_types }),
     done: () => 'Webhook created',
@@ -35,7 +36,7 @@ export function CreateDialog({
         onClose()
         onCreated(webhook.secret)
       })}
-      reason={urlProblem(url.trim())}
+      reason={urlProblem(url.trim()) ?? eventTypesProblem(chosen)}
       commands={projectCommands(projectId, {
         cli: `slipway webhook create ${shellQuote(url.trim() || 'URL')}${
           event_types.length > 0 ? ` --events ${shellQuote(event_types.join(','))}` : ''
@@ -53,7 +54,7 @@ export function CreateDialog({
         placeholder="https://hooks.example.com/slipway"
         autoFocus
       />
-      <EventTypesField value={event_types} onChange={setEventTypes} />
+      <EventTypesField value={chosen} onChange={setChosen} />
     </FormDialog>
   )
 }

@@ -9,21 +9,56 @@ interface SelectionProps {
   onChange: (value: string[]) => void
 }
 
+interface EventTypesFieldProps {
+  /** Null for all events. */
+  value: string[] | null
+  onChange: (value: string[] | null) => void
+}
+
+/** Returns why the selection cannot be saved: for the service, an empty list means all events. */
+export const eventTypesProblem = (value: string[] | null): string | undefined =>
+  value?.length === 0 ? 'Select at least one event' : undefined
+
 /** Selects event types. A whole kind is stored as `vm.*`, which includes types that are added later. */
-export function EventTypesField({ value, onChange }: SelectionProps) {
+export function EventTypesField({ value, onChange }: EventTypesFieldProps) {
+  const name = useId()
   return (
     <fieldset>
       <legend className="mb-1 text-sm font-medium">Events</legend>
-      <p className="mb-2 text-sm text-ink-muted">
-        {value.length === 0
-          ? 'All events. Select some to receive only those.'
-          : `Only: ${eventSelectorText(value)}.`}
-      </p>
-      <div className="divide-y divide-line rounded-md border border-line px-3">
-        {projectEventKinds.map((each) => (
-          <Kind key={each.kind} {...each} value={value} onChange={onChange} />
-        ))}
+      <div className="mb-2 flex gap-6">
+        <label className="flex items-center gap-2">
+          <input
+            type="radio"
+            name={name}
+            className="accent-accent"
+            checked={value === null}
+            onChange={() => onChange(null)}
+          />
+          All events
+        </label>
+        <label className="flex items-center gap-2">
+          <input
+            type="radio"
+            name={name}
+            className="accent-accent"
+            checked={value !== null}
+            onChange={() => onChange(value ?? [])}
+          />
+          Only these
+        </label>
       </div>
+      {value && (
+        <>
+          <p className="mb-2 text-sm text-ink-muted">
+            {value.length === 0 ? 'Select at least one event.' : `Only: ${eventSelectorText(value)}.`}
+          </p>
+          <div className="divide-y divide-line rounded-md border border-line px-3">
+            {projectEventKinds.map((each) => (
+              <Kind key={each.kind} {...each} value={value} onChange={onChange} />
+            ))}
+          </div>
+        </>
+      )}
     </fieldset>
   )
 }
@@ -56,10 +91,7 @@ function Kind({ kind, text, types, value, onChange }: SelectionProps & (typeof p
           <Icon name="chevron-down" size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
         </button>
       </div>
-      <div
-        id={id}
-        className={isOpen ? 'mt-1.5 mb-1 ml-6 grid gap-x-4 gap-y-1 sm:grid-cols-2 md:grid-cols-3' : 'hidden'}
-      >
+      <div id={id} className={isOpen ? 'mt-1.5 mb-1 ml-6 grid gap-x-4 gap-y-1 sm:grid-cols-2' : 'hidden'}>
         {types.map((type) => (
           <CheckField
             key={type}
