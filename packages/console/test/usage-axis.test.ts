@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { forecastBars, ticksFor } from '../src/pages/usage/stack.ts'
+import { ticksFor } from '../src/lib/axis.ts'
+import { forecastBars } from '../src/pages/usage/stack.ts'
 
 test('the axis of the usage chart ends at most one step above the tallest bar', () => {
   fc.assert(

@@ -43,7 +43,8 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       <h3 className="mt-4 mb-1 font-medium">Status</h3>
       <p className="text-ink-muted">
         {isLost ? 'Slipway is not responding.' : 'Slipway is responding normally.'} Times are shown in{' '}
-        {timeZone}, with UTC on hover. Alerts about your resources are under the bell icon.
+        {timeZone}
+        {timeZone !== 'UTC' && ', with UTC on hover'}. Alerts about your resources are under the bell icon.
       </p>
       <h3 className="mt-4 mb-1 font-medium">API</h3>
       <p className="text-ink-muted">

@@ -14,7 +14,7 @@ export function NotFound() {
 }
 
 const Back = () => (
-  <Link to="/" className="link">
+  <Link to="/" className="link whitespace-nowrap">
     Go to the overview
   </Link>
 )

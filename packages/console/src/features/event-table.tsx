@@ -17,7 +17,7 @@ import {
 } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
-import { NoBreak } from '../ui/no-break.tsx'
+import { Name, NoBreak, Sentence } from '../ui/no-break.tsx'
 import { Skeleton } from '../ui/page.tsx'
 import { RowToggle } from '../ui/row-toggle.tsx'
 import { Mark } from '../ui/state.tsx'
@@ -245,13 +245,17 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
     isFoldable: true,
     cell: ({ event: { actor } }) => {
       const words = actorText(actor, names)
-      return <span title={`${words} (${actor})`}>{words}</span>
+      return (
+        <span title={`${words} (${actor})`}>
+          <Name text={words} />
+        </span>
+      )
     },
   },
   {
     key: 'when',
     title: zonedTitle('Time'),
-    width: '166px',
+    width: '174px',
     align: 'right',
     cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds hasZone={false} />,
   },
@@ -297,7 +301,7 @@ const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => 
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
   isFoldable: true,
-  cell: ({ event }) => tenantOf(event) || noValue,
+  cell: ({ event }) => <Sentence text={tenantOf(event) || noValue} />,
 })
 
 /** The time from the first to the last event of an operation. */
@@ -355,7 +359,8 @@ function ResourceCell({ event, base, known }: ResourceCellProps) {
   const { resource_type, resource_id } = event
   const words = (
     <>
-      {resourceText(resource_type)} {known ?? (resource_id && <NoBreak>…{shortId(resource_id)}</NoBreak>)}
+      {resourceText(resource_type)}{' '}
+      {known ? <Name text={known} /> : resource_id && <NoBreak>…{shortId(resource_id)}</NoBreak>}
     </>
   )
   const folder = (base === '/fleet' ? fleetFolders : folders)[resource_type]

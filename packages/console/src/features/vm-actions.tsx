@@ -87,23 +87,26 @@ export function disabledActionReasons(vm: Vm): string[] {
   )
 }
 
-/** A button that opens the Stop confirmation, next to the VM's price. */
-export function StopLink({ vm, reason }: { vm: Vm; reason: string | undefined }) {
+/** Buttons that open the confirmations to reset and to stop a crashed VM, next to its price. */
+export function CrashActions({ vm, reason }: { vm: Vm; reason: string | undefined }) {
   const [, setSearch] = useSearchState()
   const usdPerHour = usePriceOf(vm.project_id)(vm.type) ?? vm.usd_per_hour
   if (!vmActions.STOP.from.includes(vm.state)) return null
   return (
     <span className="flex items-center gap-3">
       {usdPerHour !== null && <span className="figures whitespace-nowrap">{usd(usdPerHour)}/h</span>}
-      <Button
-        size="small"
-        aria-label={`Stop ${vm.name}`}
-        icon={<Icon name="square" size={14} />}
-        reason={reason}
-        onClick={() => setSearch({ ask: 'stop' })}
-      >
-        Stop
-      </Button>
+      {(['RESET', 'STOP'] as const).map((action) => (
+        <Button
+          key={action}
+          size="small"
+          aria-label={`${words[action].verb} ${vm.name}`}
+          icon={<Icon name={words[action].icon} size={14} />}
+          reason={reason}
+          onClick={() => setSearch({ ask: action.toLowerCase() })}
+        >
+          {words[action].verb}
+        </Button>
+      ))}
     </span>
   )
 }

@@ -19,7 +19,7 @@ import { Loaded } from '../ui/loaded.tsx'
 import { NoBreak } from '../ui/no-break.tsx'
 import { Empty, Page } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, noValue, Table } from '../ui/table.tsx'
 
 /** The groups of the project: VMs that are created, started and stopped together. */
 export function Groups() {
@@ -87,8 +87,11 @@ function useColumns(projectId: string, groups: InstanceGroup[]): Column<Instance
       const vm = byId.get(id)
       return vm ? [vm] : []
     })
-  const priceOf = (group: InstanceGroup) =>
-    membersOf(group).reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
+  /** Returns undefined until all running members are read, because the sum would be too low. */
+  const priceOf = (group: InstanceGroup): number | undefined =>
+    vms.data && group.active_instances.every((id) => byId.has(id))
+      ? membersOf(group).reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
+      : undefined
   const hasLabels = groups.some(({ labels }) => Object.keys(labels).length > 0)
   return [
     {
@@ -129,7 +132,7 @@ function useColumns(projectId: string, groups: InstanceGroup[]): Column<Instance
       title: 'Type',
       width: 'minmax(124px, 0.8fr)',
       isFoldable: true,
-      cell: (group) => [...new Set(membersOf(group).map(({ type }) => type))].join(', ') || '–',
+      cell: (group) => [...new Set(membersOf(group).map(({ type }) => type))].join(', ') || noValue,
     },
     {
       key: 'location',
@@ -147,7 +150,10 @@ function useColumns(projectId: string, groups: InstanceGroup[]): Column<Instance
       align: 'right',
       isFoldable: true,
       sortBy: priceOf,
-      cell: (group) => amount(priceOf(group)),
+      cell: (group) => {
+        const price = priceOf(group)
+        return price === undefined ? noValue : amount(price)
+      },
     },
     ageColumn,
   ]

@@ -205,7 +205,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const delivery = main().getByRole('row', { name: /test/ })
     await delivery.getByText('responded with 500').waitFor()
     await delivery.getByText('retrying').waitFor()
-    await delivery.getByText(/^(in \d+ s|now)$/).waitFor()
+    await delivery.getByText(/^(in \d+ \w+|now)$/).waitFor()
     await delivery.getByText('this webhook').waitFor()
     const detail = delivery.getByRole('button', { name: /test/ })
     await detail.click()

@@ -22,13 +22,21 @@ export const countColumn = <Row,>(
   cell: countOf,
 })
 
+const barColors = { amber: 'bg-amber', green: 'bg-green', grey: 'bg-grey' }
+
+interface ShareBarProps {
+  value: number
+  tone: keyof typeof barColors
+  text: string
+}
+
 /** A bar that shows a share from 0 to 1, with text. */
-export function ShareBar({ value, tone, text }: { value: number; tone: 'amber' | 'green'; text: string }) {
+export function ShareBar({ value, tone, text }: ShareBarProps) {
   return (
     <span className="flex items-center gap-2 max-md:justify-end">
       <span className="h-1.5 w-20 overflow-hidden rounded-full bg-sunken">
         <span
-          className={`block h-full ${tone === 'amber' ? 'bg-amber' : 'bg-green'}`}
+          className={`block h-full ${barColors[tone]}`}
           style={{ width: `${Math.min(1, value) * 100}%` }}
         />
       </span>

@@ -33,7 +33,8 @@ export function ReservationTable({
       cell: (row) => (
         <ShareBar
           value={row.delivered_quantity / row.quantity}
-          tone={row.state === 'late' ? 'amber' : 'green'}
+          // Before the term begins, the GPUs are set aside but not delivered yet.
+          tone={row.state === 'late' ? 'amber' : row.state === 'scheduled' ? 'grey' : 'green'}
           text={`${row.delivered_quantity} of ${row.quantity}`}
         />
       ),

@@ -64,7 +64,7 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
         {
           key: 'parent',
           title: 'Created by key',
-          width: 'minmax(110px, 1fr)',
+          width: 'minmax(130px, 1fr)',
           cell: (key) => <ParentKey id={key.parent_id} />,
         },
         {

@@ -39,10 +39,10 @@ export function Capacity() {
       cell: (row) => row.location,
     },
     countColumn('Free', (row) => row.free),
-    foldable(countColumn('Unavailable', (row) => row.unavailable || '', '110px')),
+    foldable(countColumn('Unavailable', (row) => row.unavailable, '110px')),
     foldable(countColumn('Claimed', (row) => row.claimed)),
-    foldable(countColumn('Quarantined', (row) => row.quarantined || '', '110px')),
-    foldable(countColumn('Held', (row) => row.held || '')),
+    foldable(countColumn('Quarantined', (row) => row.quarantined, '110px')),
+    foldable(countColumn('Held', (row) => row.held)),
     countColumn('Total', (row) => row.total),
     {
       key: 'largest',

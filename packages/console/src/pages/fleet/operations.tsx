@@ -10,7 +10,7 @@ import { projectText } from '../../features/fleet/project-picker.tsx'
 import { type AdminOperation as Row, StuckActions } from '../../features/fleet/stuck-actions.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { shortId, stepText } from '../../lib/format.ts'
+import { count, shortId, stepText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -119,7 +119,7 @@ export function FleetOperations() {
   ]
   return (
     <FleetPage>
-      <div>
+      <div className="flex flex-wrap items-center gap-2">
         <Select
           isSmall
           label="Show"
@@ -130,6 +130,9 @@ export function FleetOperations() {
             { value: 'all', label: 'All tenants’ operations' },
           ]}
         />
+        {operations.data?.next_page_token && (
+          <span className="figures ml-auto text-ink-muted">Showing the newest {count(listed.length)}</span>
+        )}
       </div>
       <Loaded query={operations}>
         {() =>

@@ -21,7 +21,8 @@ const trail: [string, string][] = [
 export function OrganizationPage() {
   const { organizationId = '' } = useParams({ strict: false })
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
-  const projects = useQuery(readAll('adminProjectList', {}))
+  // The costs of the projects are read as often as those of the organization, so that they agree.
+  const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })
   const quotas = useQuery({
     ...read('adminOrganizationQuotaList', { params: { organization_id: organizationId } }),
     refetchInterval: settingsPollMs,

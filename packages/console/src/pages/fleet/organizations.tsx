@@ -109,7 +109,7 @@ export function Organizations() {
               {
                 key: 'name',
                 title: 'Name',
-                width: 'minmax(120px, 2fr)',
+                width: 'minmax(180px, 3fr)',
                 sortBy: (row) => row.name,
                 cell: (row) => <OrganizationLink id={row.id} name={row.name} />,
               },

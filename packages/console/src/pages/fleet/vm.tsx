@@ -9,6 +9,7 @@ import { AuditEvents } from '../../features/fleet/audit-events.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
 import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
+import type { AdminOperation } from '../../features/fleet/stuck-actions.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
 import { stepText } from '../../lib/format.ts'
 import { stateWord } from '../../lib/states.ts'
@@ -18,7 +19,7 @@ import { Copyable } from '../../ui/copy.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Facts, Page, Section } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import { Table } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 import { Timestamp } from '../../ui/time.tsx'
 
 const trail: [string, string][] = [
@@ -134,21 +135,9 @@ function History({ vmId }: { vmId: string }) {
                   width: '130px',
                   cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
                 },
-                {
-                  key: 'error',
-                  title: 'Step and last error',
-                  width: 'minmax(160px, 2fr)',
-                  isFoldable: true,
-                  cell: ({ step, error }) => [step && stepText(step), error].filter(Boolean).join(': '),
-                },
-                {
-                  key: 'attempts',
-                  title: 'Attempts',
-                  width: '90px',
-                  align: 'right',
-                  isFoldable: true,
-                  cell: (row) => row.attempts > 0 && row.attempts,
-                },
+                ...(items.some(({ step, error, attempts }) => step || error || attempts > 0)
+                  ? detailColumns
+                  : []),
                 timestampColumn('Started', 'started_at'),
               ]}
             />
@@ -161,3 +150,22 @@ function History({ vmId }: { vmId: string }) {
     </>
   )
 }
+
+/** Columns that are shown only if an operation has a current step, an error or a failed attempt. */
+const detailColumns: Column<AdminOperation>[] = [
+  {
+    key: 'error',
+    title: 'Step and last error',
+    width: 'minmax(160px, 2fr)',
+    isFoldable: true,
+    cell: ({ step, error }) => [step && stepText(step), error].filter(Boolean).join(': '),
+  },
+  {
+    key: 'attempts',
+    title: 'Attempts',
+    width: '90px',
+    align: 'right',
+    isFoldable: true,
+    cell: (row) => row.attempts > 0 && row.attempts,
+  },
+]

@@ -62,7 +62,8 @@ export const openColumns = (
     title: zonedTitle('Waiting until'),
     width: 'minmax(132px, 1fr)',
     isFoldable: true,
-    cell: ({ until }) => <Timestamp iso={until} hasZone={false} />,
+    // If the GPUs are held, the deadline for the claim replaces this one.
+    cell: ({ state, until }) => (state === 'held' ? noValue : <Timestamp iso={until} hasZone={false} />),
   },
 ]
 

@@ -24,6 +24,9 @@ type What = 'create' | 'restore' | 'edit' | 'delete'
 export function Snapshots() {
   const projectId = useProjectId()
   const snapshots = useQuery(readAll('snapshotList', { project_id: projectId }))
+  const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const diskNames = new Map((disks.data ?? []).map(({ id, name }) => [id, name]))
+  const sourceOf = (diskId: string) => diskNames.get(diskId) ?? (disks.data ? 'deleted disk' : '…')
   const whyNot = useWhyNot('member')
   const [search, setSearch] = useSearchState()
   const [open, setOpen] = useState<{ what: What; snapshot?: Snapshot } | null>(null)
@@ -38,8 +41,17 @@ export function Snapshots() {
       Create snapshot
     </Button>
   )
+  const [name, ...copied] = copyColumns<Snapshot>(({ location }) => location)
   const columns: Column<Snapshot>[] = [
-    ...copyColumns<Snapshot>(({ location }) => location),
+    name!,
+    {
+      key: 'source',
+      title: 'Disk',
+      width: 'minmax(120px, 1.4fr)',
+      isFoldable: true,
+      cell: ({ created_from }) => <span title={created_from}>{sourceOf(created_from)}</span>,
+    },
+    ...copied,
     ageColumn as Column<Snapshot>,
     actionColumn('190px', (snapshot) => {
       const busy = snapshot.state === 'available' ? undefined : `The snapshot is ${snapshot.state}.`

@@ -1,19 +1,13 @@
 import type { UsageItem } from '@slipway/sdk'
 import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
 import uPlot from 'uplot'
+import { ticksFor } from '../../lib/axis.ts'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
 import { drawPlot, seriesColor, themeColor } from '../../ui/plot.ts'
 import { unitemizedSums } from './grouping.ts'
-import {
-  budgetLine,
-  forecastBars,
-  stackByDay,
-  ticksFor,
-  type UnitemizedDays,
-  unitemizedBars,
-} from './stack.ts'
+import { budgetLine, forecastBars, stackByDay, type UnitemizedDays, unitemizedBars } from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]

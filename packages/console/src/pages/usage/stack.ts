@@ -64,14 +64,3 @@ export function budgetLine(budgetUsd: number | null, days: number, bars: (number
   const share = budgetUsd / days
   return share <= maxLineRatio * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
 }
-
-/** The maximum number of steps on the axis. */
-const maxSteps = 5
-
-/** Returns the ticks of an axis from 0 to a tick above the tallest bar. */
-export function ticksFor(tallest: number): number[] {
-  if (!(tallest > 0)) return [0, 1]
-  const power = 10 ** Math.floor(Math.log10(tallest / maxSteps))
-  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each * maxSteps >= tallest)!
-  return Array.from({ length: Math.ceil(tallest / step) + 1 }, (_, index) => index * step)
-}

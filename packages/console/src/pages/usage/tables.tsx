@@ -52,7 +52,7 @@ export function Totals({
       title: `${period} (USD)`,
       width: '180px',
       align: 'right',
-      cell: (row) => amount(row.usd),
+      cell: (row) => (row.usd > 0 && row.usd < 0.005 ? '< 0.01' : amount(row.usd)),
     },
     ...(hasBefore ? before : []),
   ]

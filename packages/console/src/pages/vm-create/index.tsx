@@ -49,7 +49,7 @@ export function VmCreatePage() {
       <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
       {original.data && !template && (
         <p className="card px-4 py-3">
-          Based on {original.data.name}, with a new name and without its disks
+          Based on <b className="font-medium">{original.data.name}</b>, with a new name and without its disks
           {original.data.startup_script_sha256 && ' and its startup script, which cannot be read back'}.
         </p>
       )}

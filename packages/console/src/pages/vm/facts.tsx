@@ -84,7 +84,8 @@ function ReservedUntil({ vm }: { vm: Vm }) {
 const isStarting = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
 
 function machineText(type: VmType): string {
-  const scratch = type.nvmeGb > 0 ? `, ${count(type.nvmeGb)} GB scratch` : ''
+  // A line break must not separate the number from its unit.
+  const scratch = type.nvmeGb > 0 ? `, ${count(type.nvmeGb)}\u00a0GB scratch` : ''
   return `${type.cpuCores} cores, ${memoryText(type)}${scratch}`
 }
 

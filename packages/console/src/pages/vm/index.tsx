@@ -9,7 +9,7 @@ import { EventTable } from '../../features/event-table.tsx'
 import { HealthBadge } from '../../features/health/badge.tsx'
 import { HealthReasons } from '../../features/health/reasons.tsx'
 import { LatestOperation } from '../../features/latest-operation.tsx'
-import { disabledActionReasons, StopLink, VmActions } from '../../features/vm-actions.tsx'
+import { CrashActions, disabledActionReasons, VmActions } from '../../features/vm-actions.tsx'
 import { ButtonLink } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -77,7 +77,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       <ResourceAlerts
         resourceId={vm.id}
         detail={<CrashLog vm={vm} />}
-        actionOf={({ alert }) => alert.kind === 'crashed' && <StopLink vm={vm} reason={whyNot} />}
+        actionOf={({ alert }) => alert.kind === 'crashed' && <CrashActions vm={vm} reason={whyNot} />}
       />
       <HealthReasons vm={vm} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />

@@ -210,6 +210,7 @@ export function vmTests(tenant: Tenant): void {
     const notes = main().getByRole('region', { name: 'Alerts' })
     await notes.getByText('broken crashed and is still billed.').waitFor()
     await notes.getByText('0.90 USD/h').waitFor()
+    await notes.getByRole('button', { name: 'Reset broken' }).waitFor()
     await notes.getByRole('button', { name: 'Stop broken' }).click()
     await dialog().getByText('this saves 0.90 USD/h').waitFor()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()

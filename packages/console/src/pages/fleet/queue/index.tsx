@@ -9,6 +9,7 @@ import { shortId } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { ageColumn } from '../../../ui/columns/time-column.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
+import { NoBreak } from '../../../ui/no-break.tsx'
 import { Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, noValue, Table } from '../../../ui/table.tsx'
@@ -79,14 +80,14 @@ export function FleetQueue() {
 function useQueues(): Queue[] {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const locations = [...new Set((capacity.data?.items ?? []).map(({ location }) => location))]
-  const waiting = useQueries({
+  const open = useQueries({
     queries: locations.map((location) => ({
       ...readAll('adminCapacityRequestList', { location }),
       refetchInterval: recordedPollMs,
     })),
   })
   return locations.flatMap((location, index) =>
-    queuesOf(location, waiting[index]?.data ?? [], capacity.data?.items ?? []),
+    queuesOf(location, open[index]?.data ?? [], capacity.data?.items ?? []),
   )
 }
 
@@ -132,6 +133,12 @@ const queueColumns = (onShow: (queue: { family: string; location: string }) => v
 const requestColumns = (organizationOf: (row: Request) => string): Column<Request>[] => [
   { ...nameColumn('Organization', organizationOf), width: 'minmax(124px, 1.2fr)' },
   { key: 'what', title: 'Waiting for', width: 'minmax(116px, 1fr)', cell: wantedOf },
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(112px, 1fr)',
+    cell: (row) => <NoBreak>{locationOf(row)}</NoBreak>,
+  },
   { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
   countColumn('Position', (row) => row.position ?? noValue),
   { ...countColumn('GPUs', (row: Request) => row.gpus_wanted, '70px'), isFoldable: true },
@@ -141,8 +148,14 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
     title: 'Expected',
     width: 'minmax(110px, 1fr)',
     isFoldable: true,
-    cell: ({ estimate }) =>
-      estimate.likely_at ? (
+    cell: ({ state, held_until, estimate }) =>
+      state === 'held' && held_until ? (
+        <span>
+          Claim within <Until iso={held_until} hasPreposition={false} />
+        </span>
+      ) : state === 'held' ? (
+        'now'
+      ) : estimate.likely_at ? (
         <Until iso={estimate.likely_at} />
       ) : (
         <span className="text-ink-muted">no estimate</span>
@@ -157,6 +170,12 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
   },
   ageColumn,
 ]
+
+/** Returns the location of the held GPUs, or the locations where the request is waiting. */
+function locationOf({ location, request }: Request): string {
+  const { locations, vm } = request as { locations?: string[]; vm?: { location?: string } }
+  return location || locations?.join(', ') || vm?.location || noValue
+}
 
 /** Returns the VM type that a request is waiting for. The type of a stopped VM is not in the request. */
 function wantedOf({ family, request }: Request): string {

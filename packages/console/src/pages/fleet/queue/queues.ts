@@ -16,8 +16,9 @@ export interface Queue {
   oldestAt: string
 }
 
-/** Returns a location's queues that have waiting requests. */
-export function queuesOf(location: string, waiting: Request[], capacity: FamilyCapacity[]): Queue[] {
+/** Returns a location's queues that have waiting requests. A request whose GPUs are held waits no longer. */
+export function queuesOf(location: string, open: Request[], capacity: FamilyCapacity[]): Queue[] {
+  const waiting = open.filter(({ state }) => state === 'waiting')
   const families = [...new Set(waiting.map(({ family }) => family))].sort()
   return families.map((family) => {
     const rows = waiting.filter((request) => request.family === family)

@@ -97,6 +97,11 @@ export function Networks() {
                 label={`Subnets of ${network.name}`}
                 rows={own}
                 rowKey={(subnet) => subnet.id}
+                empty={
+                  <p className="card px-4 py-3 text-ink-muted">
+                    No subnets yet. A network needs a subnet in each location that has VMs.
+                  </p>
+                }
                 columns={[
                   {
                     key: 'name',

@@ -10,18 +10,27 @@ import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
-import { NoBreak } from '../../../ui/no-break.tsx'
+import { Name, NoBreak } from '../../../ui/no-break.tsx'
 import { Skeleton } from '../../../ui/page.tsx'
 import { RowToggle } from '../../../ui/row-toggle.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp, Until } from '../../../ui/time.tsx'
-import { DeliveryDetail } from './delivery-detail.tsx'
+import { connectionErrorText, DeliveryDetail } from './delivery-detail.tsx'
 
 const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
 /** The deliveries of a webhook, with the last response and the next attempt. */
-export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPaused: boolean }) {
+export function Deliveries({
+  webhookId,
+  isPaused,
+  webhookNextAt,
+}: {
+  webhookId: string
+  isPaused: boolean
+  /** No delivery is attempted before this time. Empty unless deliveries fail. */
+  webhookNextAt: string
+}) {
   const projectId = useProjectId()
   const target = { project_id: projectId, webhook_id: webhookId }
   const whyNot = useWhyNot('admin')
@@ -61,7 +70,10 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     title: 'Next attempt',
     width: '115px',
     isFoldable: true,
-    cell: (delivery) => isPending(delivery) && <NextAttempt delivery={delivery} isPaused={isPaused} />,
+    cell: (delivery) =>
+      isPending(delivery) && (
+        <NextAttempt delivery={delivery} isPaused={isPaused} webhookNextAt={webhookNextAt} />
+      ),
   }
   const columns: Column<WebhookDelivery>[] = [
     {
@@ -95,9 +107,14 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     {
       key: 'response',
       title: 'Last response',
-      width: 'minmax(140px, 1fr)',
+      width: 'minmax(170px, 1.4fr)',
       isFoldable: true,
-      cell: ({ response_status, error }) => error || (response_status !== 0 && `status ${response_status}`),
+      cell: ({ response_status, error }) =>
+        error ? (
+          <Name text={connectionErrorText(error)} />
+        ) : (
+          response_status !== 0 && `status ${response_status}`
+        ),
     },
     {
       key: 'attempts',
@@ -179,8 +196,16 @@ function ResourceCell({ delivery, webhookId, projectId }: ResourceCellProps) {
 const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
   state === 'pending' && (error !== '' || response_status !== 0) ? 'retrying' : state
 
-function NextAttempt({ delivery, isPaused }: { delivery: WebhookDelivery; isPaused: boolean }) {
-  if (delivery.next_attempt_at) return <Until iso={delivery.next_attempt_at} />
+interface NextAttemptProps {
+  delivery: WebhookDelivery
+  isPaused: boolean
+  webhookNextAt: string
+}
+
+function NextAttempt({ delivery: { next_attempt_at }, isPaused, webhookNextAt }: NextAttemptProps) {
+  // ISO timestamps in the same format can be compared as strings.
+  if (next_attempt_at)
+    return <Until iso={next_attempt_at > webhookNextAt ? next_attempt_at : webhookNextAt} />
   if (isPaused) return <span title="Sent when the webhook is resumed">paused</span>
   return <span title="Waiting for earlier events of the same resource">queued</span>
 }

@@ -35,7 +35,9 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
                 text: response_body,
                 copyLabel: 'Copy the response',
                 shown: indented(response_body),
-                empty: response_status ? 'No text in the response' : error || 'No response yet',
+                empty: response_status
+                  ? 'No text in the response'
+                  : connectionErrorText(error) || 'No response yet',
               },
             ]}
           />
@@ -47,6 +49,12 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
     </Loaded>
   )
 }
+
+/** Returns frequent connection errors in words, and other errors unchanged. */
+export const connectionErrorText = (error: string): string =>
+  error
+    .replace(/^getaddrinfo (?:ENOTFOUND|EAI_AGAIN) /, 'host name not found: ')
+    .replace(/^connect ECONNREFUSED /, 'connection refused: ')
 
 /** Returns JSON with indentation, and other text unchanged. */
 function indented(text: string): string {

@@ -46,7 +46,11 @@ export function WebhookPage() {
         />
       )}
       <Section title="Deliveries">
-        <Deliveries webhookId={webhookId} isPaused={webhook?.state === 'paused'} />
+        <Deliveries
+          webhookId={webhookId}
+          isPaused={webhook?.state === 'paused'}
+          webhookNextAt={webhook?.next_attempt_at ?? ''}
+        />
       </Section>
     </Page>
   )

@@ -12,6 +12,7 @@ import { Button } from '../../../ui/button.tsx'
 import { timestampColumn } from '../../../ui/columns/time-column.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
+import { Name } from '../../../ui/no-break.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { CreateDialog } from './create-dialog.tsx'
@@ -61,27 +62,27 @@ export function Webhooks() {
                 {
                   key: 'url',
                   title: 'URL',
-                  width: 'minmax(200px, 3fr)',
+                  width: 'minmax(200px, 2fr)',
                   cell: (webhook) => (
                     <Link
                       to="/projects/$projectId/settings/webhooks/$webhookId"
                       params={{ projectId, webhookId: webhook.id }}
                       className="font-medium hover:text-accent-text hover:underline"
                     >
-                      {webhook.url}
+                      <Name text={webhook.url} />
                     </Link>
                   ),
                 },
                 {
                   key: 'types',
                   title: 'Events',
-                  width: 'minmax(120px, 1.5fr)',
+                  width: 'minmax(120px, 1fr)',
                   cell: (webhook) => eventSelectorText(webhook.event_types),
                 },
                 {
                   key: 'state',
                   title: 'State',
-                  width: 'minmax(200px, 1.2fr)',
+                  width: 'minmax(280px, 2fr)',
                   cell: (webhook) => <WebhookState webhook={webhook} />,
                 },
                 { ...timestampColumn('Created', 'created_at'), isFoldable: true },

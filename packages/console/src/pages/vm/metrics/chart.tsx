@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { ticksFor } from '../../../lib/axis.ts'
 import { localDate } from '../../../lib/format.ts'
 import { useTheme } from '../../../lib/theme.ts'
 import { drawPlot, seriesColor } from '../../../ui/plot.ts'
@@ -24,6 +25,10 @@ export default function Chart({ chart }: { chart: ChartLines }) {
   const isDark = useTheme() === 'dark'
   const [point, setPoint] = useState<number | null>(null)
   const { title, unit, top, times, lines } = chart
+  const ticks = useMemo(
+    () => ticksFor(top ?? Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)))),
+    [top, lines],
+  )
   useEffect(() => {
     const element = frame.current
     if (!element) return
@@ -35,9 +40,13 @@ export default function Chart({ chart }: { chart: ChartLines }) {
         scales: {
           // Show the whole range, even if the first values are missing.
           x: { time: true, range: [times[0]!, times.at(-1)!] },
-          y: { range: (_chart, _lowest, highest) => [0, Math.max((top ?? highest * 1.1) * 1.01, 0.01)] },
+          // A line along the highest tick is not cut.
+          y: { range: [0, ticks.at(-1)! * 1.01] },
         },
-        axes: [{ space: 70, values: (_chart, ticks) => ticks.map(tickTextFor(times)) }, { unit }],
+        axes: [
+          { space: 70, values: (_chart, ticks) => ticks.map(tickTextFor(times)) },
+          { unit, splits: ticks },
+        ],
         series: [
           {},
           ...lines.map((_, index) => ({
@@ -54,7 +63,7 @@ export default function Chart({ chart }: { chart: ChartLines }) {
       },
       [times, ...lines.map(({ values }) => values)],
     )
-  }, [times, lines, unit, top, isDark])
+  }, [times, lines, unit, ticks, isDark])
   const shownAt = point ?? lastKnown(chart)
   return (
     <figure className="card min-w-0 p-4">
