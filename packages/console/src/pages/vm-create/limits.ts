@@ -1,6 +1,6 @@
 import { gpuQuota, type RouteResponse, type VmType, vmTypes } from '@slipway/sdk'
+import type { Limit } from '../../api/limits.ts'
 import { quotaLabel } from '../../lib/format.ts'
-import type { Limit } from '../../lib/limits.ts'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
 
