@@ -3,14 +3,13 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { diskMbps, vmType } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { offerImages } from '../../../src/setup/apply-config.ts'
 import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
-import { incusConfig, isNetworkLimited } from '../../support/incus/config.ts'
+import { incusConfig } from '../../support/incus/config.ts'
 import { IncusStandIn } from '../../support/incus/stand-in.ts'
 
 const location = 'gpu-a'
@@ -71,7 +70,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
-test('a VM that has all GPUs of its host has the limits of its type, and starts again right after its stop', async () => {
+test('a VM that has all GPUs of its host starts again right after its stop', async () => {
   const { newVm, act, succeeded, removeVm } = resourcesOf(service)
   const wanted = { type: 'a100-80gb.8x', location, image: 'guest:latest', public_ip: 'none' }
   const id = await newVm(wanted)
@@ -79,12 +78,7 @@ test('a VM that has all GPUs of its host has the limits of its type, and starts 
     await succeeded(await act(id, { action: 'STOP' }))
     await succeeded(await act(id, { action: 'START' }))
   }
-  const instance = incus.instances.get(`vm-${id}`)!
-  expect(instance.status).toBe('Running')
-  const limit = `${diskMbps['persistent-ssd']}MB`
-  expect(instance.devices.root).toMatchObject({ 'limits.read': limit, 'limits.write': limit })
-  const mbit = vmType(wanted.type)!.networkGbps * 1_000
-  expect(instance.devices.eth0!['limits.ingress']).toBe(isNetworkLimited ? `${mbit}Mbit` : undefined)
+  expect(incus.instances.get(`vm-${id}`)?.status).toBe('Running')
   incus.recorded.set(`DELETE /1.0/instances/vm-${id}`, () => {
     incus.instances.delete(`vm-${id}`)
     incus.recorded.delete(`/1.0/instances/vm-${id}`)
