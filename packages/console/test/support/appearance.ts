@@ -68,18 +68,30 @@ export async function inBothThemes(page: Page, name: string, part = 'html'): Pro
 }
 
 /** Waits until observers, listeners and transitions have finished after a change of size or theme. */
-const waitForRendering = (page: Page) =>
-  page.evaluate(async () => {
-    const isMoving = () =>
-      document.getAnimations().some(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
+async function waitForRendering(page: Page): Promise<void> {
+  const problem = await page.evaluate(async (limitMs) => {
+    const moving = () =>
+      document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
+    const startedAt = performance.now()
     let before = ''
     for (let stillFrames = 0; stillFrames < 3; ) {
-      await new Promise(requestAnimationFrame)
+      // A page in the background gets no frames.
+      await Promise.race([new Promise(requestAnimationFrame), new Promise((done) => setTimeout(done, 1_000))])
       const now = document.body.outerHTML
-      stillFrames = now === before && !isMoving() ? stillFrames + 1 : 0
+      if (performance.now() - startedAt > limitMs) {
+        let at = 0
+        while (at < now.length && now[at] === before[at]) at++
+        const targets = moving().map(({ effect }) =>
+          (effect as KeyframeEffect).target?.outerHTML.slice(0, 300),
+        )
+        return [document.visibilityState, `changed: ${now.slice(at, at + 300)}`, ...targets].join('\n')
+      }
+      stillFrames = now === before && moving().length === 0 ? stillFrames + 1 : 0
       before = now
     }
-  })
+  }, 60_000)
+  if (problem) throw new Error(`The page ${page.url()} keeps changing:\n${problem}`)
+}
 
 export const setTheme = (page: Page, theme: string) =>
   page.evaluate((wanted) => {

@@ -185,7 +185,7 @@ export function fleetTests(operator: Operator): void {
     await screenshot(page, 'fleet-cordoned-light')
     await openTabOf('Capacity')
     const row = main().getByRole('row', {
-      name: new RegExp(`^l40s-48gb us-east1-a ${count} ${count} 0 ${2 * count} `),
+      name: new RegExp(`^l40s-48gb us-east1-a ${count} ${count} 0 0 0 ${2 * count} `),
     })
     await row.waitFor()
   })

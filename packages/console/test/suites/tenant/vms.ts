@@ -72,7 +72,7 @@ export function vmTests(tenant: Tenant): void {
       await main().getByText('2 VMs selected').waitFor()
       await main().getByRole('button', { name: verb }).click()
       await dialog()
-        .getByText(/^batch-\d, batch-\d$/)
+        .getByText(/^VMs: batch-\d, batch-\d$/)
         .waitFor()
       if (verb === 'Delete') await dialog().getByLabel('Type 2 to confirm').fill('2')
       await dialog()
