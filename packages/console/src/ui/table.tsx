@@ -123,7 +123,8 @@ function Rows<Row>(props: TableProps<Row>) {
   )
   useScrollEdges(frame)
   const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
-  const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
+  const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
+  const allSelected = rows.length > 0 && selectedCount === rows.length
   return (
     <div
       role="table"
@@ -148,6 +149,9 @@ function Rows<Row>(props: TableProps<Row>) {
                 <input
                   type="checkbox"
                   aria-label="Select all"
+                  ref={(box) => {
+                    if (box) box.indeterminate = selectedCount > 0 && !allSelected
+                  }}
                   checked={allSelected}
                   onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
                 />
