@@ -17,13 +17,16 @@ const kinds: Record<Kind, string> = {
 }
 /** Danger buttons in table rows have no border, and their text is aligned with the column. */
 const smallDanger = 'border-transparent text-red-text last:-mr-2 hover:bg-red-soft'
-/** Disabled buttons of every kind are flat with a dashed border, and stay readable. */
-const off =
-  'cursor-not-allowed border-dashed border-line-strong bg-sunken text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
+/** Disabled buttons stay readable. */
+const anyOff = 'cursor-not-allowed text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
+const off = `${anyOff} border-dashed border-line-strong bg-sunken`
+/** A disabled button must not be more visible than an enabled one. */
+const smallDangerOff = `${anyOff} border-transparent last:-mr-2`
 
 const classOf = (kind: Kind, size: Size, more = '', isOff = false) => {
-  const live = kind === 'danger' && size === 'small' ? smallDanger : kinds[kind]
-  return `${base} ${sizes[size]} ${isOff ? off : live} ${more}`
+  const [live, disabled] =
+    kind === 'danger' && size === 'small' ? [smallDanger, smallDangerOff] : [kinds[kind], off]
+  return `${base} ${sizes[size]} ${isOff ? disabled : live} ${more}`
 }
 
 interface ButtonStyle {

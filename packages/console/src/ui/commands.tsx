@@ -24,7 +24,7 @@ export function ShowAs({ commands }: { commands: Commands }) {
   // The commands for thousands of VMs are long, so they are in the page only while they are shown.
   const [isOpen, setOpen] = useState(false)
   return (
-    <details className="mt-4 text-sm" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className="text-sm" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="cursor-pointer text-ink-muted hover:text-ink">
         Show as CLI{commands.terraform ? ', Terraform' : ''} or curl
       </summary>
@@ -45,7 +45,7 @@ function Command({ text }: { text: string }) {
   return (
     <div className="cut-edges [--fade:var(--sunken)]">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <pre ref={frame} tabIndex={0} className={`mono overflow-x-auto ${look}`}>
+      <pre ref={frame} tabIndex={0} className={`mono overflow-x-auto text-ink ${look}`}>
         {text}
       </pre>
     </div>
@@ -82,7 +82,7 @@ export function CommandTabs({ label, lines }: { label: string; lines: [name: str
         <Tabs.Panel key={name} value={name} className="relative px-3 py-2">
           <Command text={text} />
           {/* The button is in the row of the tabs, so that the command has the full width. */}
-          <span className="absolute -top-8 right-2">
+          <span className="absolute -top-[29px] right-2 flex">
             <CopyButton text={text} label="Copy the command" />
           </span>
         </Tabs.Panel>

@@ -89,7 +89,11 @@ export function FormDialog({
     <Dialog {...dialog} firstFocus={kind === 'danger' ? cancel : dialog.firstFocus}>
       <form onSubmit={submit} noValidate>
         <div className="flex flex-col gap-4">{children}</div>
-        {commands && <ShowAs commands={commands} />}
+        {commands && (
+          <div className="mt-4">
+            <ShowAs commands={commands} />
+          </div>
+        )}
         {error && (
           <div className="mt-4">
             <ErrorNote error={error} />

@@ -133,7 +133,7 @@ export function Empty({ title, children, action, cli = '', curl = '' }: EmptyPro
   return (
     <div className="card flex flex-col items-center gap-3 px-6 py-10 text-center">
       <p className="text-lg font-semibold">{title}</p>
-      <p className="max-w-lg text-ink-muted">{children}</p>
+      <p className="max-w-lg text-balance text-ink-muted">{children}</p>
       {action}
       {cli && (
         <div className="mt-3 w-full max-w-2xl">

@@ -33,6 +33,8 @@ export function drawPlot(
       ...options,
       width: element.clientWidth,
       height: heightPx,
+      // Space for half of the last label of the x axis.
+      padding: [null, 16, null, null],
       legend: { show: false },
       cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
       hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },

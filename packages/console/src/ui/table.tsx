@@ -2,10 +2,10 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { useFolding } from './columns/folded-columns.ts'
+import { minPx, useFolding } from './columns/folded-columns.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
-
-type SortValue = string | number | undefined
+import { nextSort, SortMark, type SortValue, sortChoices, sortedBy } from './columns/sorting.tsx'
+import { Select } from './field.tsx'
 
 export interface Column<Row> {
   key: string
@@ -66,27 +66,6 @@ export function Table<Row>({ empty, ...props }: TableProps<Row>) {
   return rows.length === 0 && empty ? empty : <Rows {...props} rows={sorted} />
 }
 
-function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[] {
-  const sortBy = columns.find(({ key }) => key === sort.replace(/^-/, ''))?.sortBy
-  if (!sortBy) return rows
-  const sign = sort.startsWith('-') ? -1 : 1
-  const compare = (a: SortValue, b: SortValue) => {
-    if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined)
-    if (typeof a === 'number' && typeof b === 'number') return sign * (a - b)
-    return sign * String(a).localeCompare(String(b), 'en', { numeric: true })
-  }
-  return rows
-    .map((row) => ({ row, by: sortBy(row) }))
-    .toSorted((a, b) => compare(a.by, b.by))
-    .map(({ row }) => row)
-}
-
-/** Cycles through both directions and unsorted. Numeric columns start with the largest value. */
-function nextSort<Row>({ key, align }: Column<Row>, sort: string): string {
-  const [first, second] = align === 'right' ? [`-${key}`, key] : [key, `-${key}`]
-  return sort === first ? second : sort === second ? '' : first
-}
-
 function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
   const frame = useRef<HTMLDivElement>(null)
@@ -123,6 +102,8 @@ function Rows<Row>(props: TableProps<Row>) {
   )
   useScrollEdges(frame)
   const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
+  // Cards and folded columns have no header that sorts.
+  const hiddenSorts = (isNarrow ? columns : folded).filter(({ sortBy }) => sortBy)
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
   return (
@@ -133,10 +114,22 @@ function Rows<Row>(props: TableProps<Row>) {
       className="card cut-edges flex min-h-0 flex-col overflow-hidden"
       style={{ '--pinned': pinned } as CSSProperties}
     >
+      {onSort && hiddenSorts.length > 0 && rows.length > 1 && (
+        <div className="flex items-center justify-end gap-2 border-b border-line px-3 py-1 text-sm text-ink-muted">
+          Sort by
+          <Select
+            isSmall
+            label={`Sort ${label} by`}
+            value={sort}
+            onChange={onSort}
+            choices={sortChoices(columns)}
+          />
+        </div>
+      )}
       <div
         ref={frame}
         // Scroll focused elements out from under the pinned column.
-        className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}`}
+        className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-270px)] overflow-auto' : 'overflow-x-auto'}`}
       >
         {!isNarrow && (
           <div
@@ -164,7 +157,7 @@ function Rows<Row>(props: TableProps<Row>) {
                 aria-sort={
                   sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
                 }
-                className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''} ${column.isActions ? pinnedLook : ''}`}
+                className={`truncate px-3 font-normal ${column.align === 'right' ? 'text-right' : ''} ${column.isActions ? pinnedLook : ''}`}
               >
                 {column.sortBy && onSort ? (
                   <button
@@ -204,15 +197,6 @@ function Rows<Row>(props: TableProps<Row>) {
   )
 }
 
-/** An arrow that shows whether and how a sortable column is sorted. It is not part of the text. */
-const SortMark = ({ isOn, isUp }: { isOn: boolean; isUp: boolean }) => (
-  <span
-    aria-hidden="true"
-    data-mark={isOn ? (isUp ? '↑' : '↓') : '↕'}
-    className={`ml-1 after:content-[attr(data-mark)] ${isOn ? 'text-ink' : 'opacity-50 group-hover:opacity-100'}`}
-  />
-)
-
 type RowProps<Row> = TableProps<Row> & {
   row: Row
   folded: Column<Row>[]
@@ -222,6 +206,10 @@ type RowProps<Row> = TableProps<Row> & {
   top: number | null
   measure: (element: HTMLElement | null) => void
 }
+
+/** A column with only a menu is narrow enough for the title of a card. */
+const isInTitle = <Row,>({ isInTitle, isActions, width }: Column<Row>): boolean =>
+  Boolean(isInTitle || (isActions && minPx(width) <= 60))
 
 /** A pinned cell is opaque and fills the height of the row. */
 const pinnedLook = 'sticky right-0 z-1 flex items-center justify-end self-stretch bg-inherit'
@@ -280,7 +268,7 @@ function PlainRow<Row>({
           <span className="min-w-0 flex-1 wrap-anywhere">{first.cell(row)}</span>
           {rest.map(
             (column) =>
-              column.isInTitle && (
+              isInTitle(column) && (
                 <span key={column.key} className="text-sm font-normal text-ink-muted">
                   {column.cell(row)}
                 </span>
@@ -288,7 +276,7 @@ function PlainRow<Row>({
           )}
         </div>
         {rest.map((column) => {
-          if (column.isInTitle) return null
+          if (isInTitle(column)) return null
           const content = column.cell(row)
           if (hasNothing(content)) return null
           return (

@@ -7,7 +7,7 @@ interface FoldableColumn {
 }
 
 /** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
-const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
+export const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
 /**
  * Returns the columns in the order in which they fold: first the foldable ones, from the last to the first, then the
