@@ -57,11 +57,12 @@ export function useRole(organizationId: string): Role | '' {
 }
 
 /**
- * Returns why the caller's role is too low for an action that requires `role`; undefined if it is sufficient.
+ * Returns why the caller's role is too low for an action that requires `role`; undefined if it is sufficient. The
+ * organization is by default the open project's.
  */
-export function useWhyNot(role: Role): string | undefined {
+export function useWhyNot(role: Role, organizationId?: string): string | undefined {
   const { organization_id } = useProject()
-  const mine = useRole(organization_id)
+  const mine = useRole(organizationId ?? organization_id)
   if (mine === '' || roles.indexOf(mine) >= roles.indexOf(role)) return undefined
   return `This requires the ${role} role. Your role is ${mine}.`
 }

@@ -35,7 +35,7 @@ export function Annotations({ resource }: { resource: AnnotatedResource }) {
   const hasLabels = Object.keys(resource.labels).length > 0
   if (!resource.description && !hasLabels && !resource.deletion_protection) return null
   return (
-    <div className="-mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
       {resource.description && <span className="break-words text-ink">{resource.description}</span>}
       {hasLabels && <Labels labels={resource.labels} />}
       {resource.deletion_protection && (

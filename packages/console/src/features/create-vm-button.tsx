@@ -4,7 +4,7 @@ import { Icon } from '../ui/icon.tsx'
 import { useLacksPaymentMethod } from './alerts.tsx'
 
 /** Links to the form for a new VM or, if there is no payment method, to billing. */
-export function CreateVmButton() {
+export function CreateVmButton({ kind = 'primary' }: { kind?: 'primary' | 'plain' }) {
   const params = { projectId: useProjectId() }
   if (useLacksPaymentMethod())
     return (
@@ -14,7 +14,7 @@ export function CreateVmButton() {
     )
   return (
     <ButtonLink
-      kind="primary"
+      kind={kind}
       icon={<Icon name="plus" size={16} />}
       hotkey="c"
       to="/projects/$projectId/vms/new"

@@ -15,6 +15,7 @@ import {
   utcDate,
   zonedTitle,
 } from '../lib/format.ts'
+import { type WantedRequest, wantedName } from '../lib/wanted-name.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Name, NoBreak, Sentence } from '../ui/no-break.tsx'
@@ -173,7 +174,7 @@ export function EventRows({
   )
   const mine = new Map([...projects, ...organizations].map(({ id, name }) => [id, name]))
   // Other events still contain the names of deleted resources.
-  const nameOf = (id: string) =>
+  const nameOf = (id: string): string | undefined =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
   const hasDurations = groups.some(({ events }) => events.length > 1)
   const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openOperation, onOpen })
@@ -214,6 +215,10 @@ function nameInEvent({ resource_type, data: { name, email, url, pci_address } }:
   return typeof found === 'string' ? found : ''
 }
 
+/** A capacity request has no name of its own. */
+const requestName = ({ resource_type, data }: ListedEvent, { nameOf }: Names): string | undefined =>
+  resource_type === 'capacity_request' ? wantedName((data.request ?? {}) as WantedRequest, nameOf) : undefined
+
 interface OpenSteps {
   openOperation: string
   onOpen: (operationId: string) => void
@@ -234,7 +239,7 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
       <ResourceCell
         event={event}
         base={names.isFleet ? '/fleet' : projectId && `/projects/${projectId}`}
-        known={names.nameOf(event.resource_id)}
+        known={names.nameOf(event.resource_id) ?? requestName(event, names)}
       />
     ),
   },

@@ -17,7 +17,10 @@ interface Step {
   action: ReactNode
 }
 
-/** The getting-started list of a new organization. It disappears when all steps are done. */
+/**
+ * The getting-started list of a new organization. Once a VM exists, only the open steps are shown, in one row. It
+ * disappears when all steps are done.
+ */
 export function GettingStarted({ hasCard }: { hasCard: boolean }) {
   const { id: projectId, organization_id } = useProject()
   const params = { project_id: projectId }
@@ -33,8 +36,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
   const hasKey = keys.data.length > 0 || hasVm
   const hasBudget = typeof budget.data?.monthly_usd === 'number'
   if ((hasVm && hasBudget) || (hasVm && isHidden)) return null
-  // The overview already has a primary button.
-  const kindOf = (isNext: boolean) => (isNext && !hasCard ? 'primary' : 'plain')
+  const kindOf = (isNext: boolean) => (isNext ? 'primary' : 'plain')
   const steps: Step[] = [
     {
       text: 'Add your SSH key',
@@ -55,7 +57,7 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
       text: 'Create a VM (about a minute)',
       isDone: hasVm,
       action: hasCard && (
-        <ButtonLink to="/projects/$projectId/vms/new" params={{ projectId }}>
+        <ButtonLink kind={kindOf(hasKey)} to="/projects/$projectId/vms/new" params={{ projectId }}>
           Create VM
         </ButtonLink>
       ),
@@ -64,30 +66,43 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
       text: 'Set a budget to get alerts about unexpected costs',
       isDone: hasBudget,
       action: hasCard && (
-        <ButtonLink to="/projects/$projectId/settings/billing" params={{ projectId }}>
+        <ButtonLink
+          size={hasVm ? 'small' : 'normal'}
+          to="/projects/$projectId/settings/billing"
+          params={{ projectId }}
+        >
           Set a budget
         </ButtonLink>
       ),
     },
   ]
   const next = steps.findIndex(({ isDone }) => !isDone)
+  if (hasVm)
+    return (
+      <section aria-label="Getting started" className="card flex items-center gap-3 px-4 py-1.5">
+        <ul className="flex flex-1 flex-wrap gap-x-6 gap-y-1">
+          {steps
+            .filter(({ isDone }) => !isDone)
+            .map(({ text, action }) => (
+              <li key={text} className="flex flex-wrap items-center gap-x-4 gap-y-1">
+                {text}
+                {action}
+              </li>
+            ))}
+        </ul>
+        <IconButton
+          label="Hide the getting-started list"
+          icon={<Icon name="x" size={14} />}
+          onClick={() => {
+            localStorage.setItem(hiddenKey(organization_id), '1')
+            setHidden(true)
+          }}
+        />
+      </section>
+    )
   return (
     <section aria-label="Getting started" className="card">
-      {hasCard && (
-        <div className="flex items-center justify-between gap-4 border-b border-line px-4 py-2.5">
-          <h2 className="font-semibold">Getting started</h2>
-          {hasVm && (
-            <IconButton
-              label="Hide the getting-started list"
-              icon={<Icon name="x" size={14} />}
-              onClick={() => {
-                localStorage.setItem(hiddenKey(organization_id), '1')
-                setHidden(true)
-              }}
-            />
-          )}
-        </div>
-      )}
+      {hasCard && <h2 className="border-b border-line px-4 py-2.5 font-semibold">Getting started</h2>}
       <ol className="divide-y divide-line">
         {steps.map(({ text, note, isDone, action }, index) => (
           <li key={text} className="flex gap-3 px-4 py-2">

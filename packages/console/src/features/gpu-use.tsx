@@ -1,4 +1,6 @@
 import type { MetricSeries, Vm } from '@slipway/sdk'
+import { useQueries } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useQuery } from '../api/use-query.ts'
 import { readNow } from '../lib/clock.ts'
@@ -56,18 +58,39 @@ const meanOf = (gpus: MetricSeries[]): Value[] =>
     return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length
   })
 
+const gpuUseQuery = ({ id, project_id }: Vm) => ({
+  queryKey: ['projectMetrics', { vm_id: id }],
+  queryFn: () => readGpuUse(project_id, id),
+  staleTime: 60_000,
+  refetchInterval: 60_000,
+  refetchOnWindowFocus: false,
+})
+
+const isRunning = ({ state }: Vm) => state === 'STATE_RUNNING'
+const isKnown = (values: Value[] | undefined) => (values ?? []).some((value) => value !== null)
+
+/** Defined outside the hook, so that the combined result changes only if the data changes. */
+const areKnown = (results: { data?: Value[] | undefined }[]): boolean[] =>
+  results.map(({ data }) => isKnown(data))
+
+/**
+ * Returns a function that returns whether a VM may have GPU usage to show; undefined if no VM has. One request reads the
+ * first running VMs; each of the others is read when its row is shown.
+ */
+export function useHasGpuUse(vms: Vm[]): ((vm: Vm) => boolean) | undefined {
+  const first = useMemo(() => vms.filter(isRunning).slice(0, vmsPerRequest), [vms])
+  const known = useQueries({ queries: first.map(gpuUseQuery), combine: areKnown })
+  return useMemo(() => {
+    if (!known.includes(true)) return undefined
+    const without = new Set(first.filter((_, index) => !known[index]).map(({ id }) => id))
+    return (vm) => isRunning(vm) && !without.has(vm.id)
+  }, [first, known])
+}
+
 /** The GPU usage of the last hour as a line, and its latest value. */
 export function GpuUse({ vm }: { vm: Vm }) {
-  const isRunning = vm.state === 'STATE_RUNNING'
-  const use = useQuery({
-    queryKey: ['projectMetrics', { vm_id: vm.id }],
-    queryFn: () => readGpuUse(vm.project_id, vm.id),
-    enabled: isRunning,
-    staleTime: 60_000,
-    refetchInterval: 60_000,
-    refetchOnWindowFocus: false,
-  })
-  const values = isRunning ? (use.data ?? []) : []
+  const use = useQuery({ ...gpuUseQuery(vm), enabled: isRunning(vm) })
+  const values = isRunning(vm) ? (use.data ?? []) : []
   const latest = values.findLast((value) => value !== null)
   if (latest === undefined || latest === null) return <span className="text-ink-muted">–</span>
   return (

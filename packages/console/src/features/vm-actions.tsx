@@ -73,12 +73,15 @@ const scratchText = (scratch: Vm[], vms: Vm[]): string =>
     ? plural(vms.length, 'VM')
     : `${plural(scratch.length, 'VM')}: ${firstNames(scratch.map(({ name }) => name))}`
 
-/** Returns the states that the disabled actions require, one sentence for each set of states. */
+/**
+ * Returns the states that the disabled actions require, one sentence for each set of states. That a running VM cannot
+ * be started needs no explanation.
+ */
 export function disabledActionReasons(vm: Vm): string[] {
   const verbsOf = new Map<string, string[]>()
   for (const action of actionsOf(vm)) {
     const { from } = vmActions[action]
-    if (from.includes(vm.state)) continue
+    if (from.includes(vm.state) || (action === 'START' && vm.state === 'STATE_RUNNING')) continue
     const states = from.map(stateWord).join(' or ')
     verbsOf.set(states, [...(verbsOf.get(states) ?? []), words[action].verb])
   }

@@ -35,7 +35,7 @@ export const stateStyles: Record<string, [Tone, string]> = {
   free: ['good', 'free'],
   claimed: ['held', 'claimed'],
   waiting: ['busy', 'waiting'],
-  held: ['held', 'held'],
+  held: ['warn', 'held'],
   fulfilled: ['good', 'fulfilled'],
   expired: ['idle', 'expired'],
   cancelled: ['idle', 'cancelled'],

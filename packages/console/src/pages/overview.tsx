@@ -1,3 +1,4 @@
+import type { Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { type Limit, limitsOf } from '../api/limits.ts'
 import { useProject } from '../api/me.ts'
@@ -9,6 +10,7 @@ import { EventTable } from '../features/event-table.tsx'
 import { GettingStarted } from '../features/getting-started.tsx'
 import { Suggestions } from '../features/suggestions.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
+import { stateStyles, type Tone } from '../lib/states.ts'
 import { ErrorState } from '../ui/error.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Page, Section, UsageBar } from '../ui/page.tsx'
@@ -26,7 +28,10 @@ export function Overview() {
   const budget = useQuery(read('budgetGet', { params }))
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
   return (
-    <Page title={project.name} actions={<CreateVmButton />}>
+    <Page
+      title={project.name}
+      actions={<CreateVmButton kind={vms.data?.length === 0 ? 'plain' : 'primary'} />}
+    >
       <ProjectAlerts projectId={projectId} />
       {vms.data?.length === 0 && <GettingStarted hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
@@ -43,13 +48,14 @@ export function Overview() {
         />
         <Figure label="Month forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
+      {vms.data?.length !== 0 && <GettingStarted hasCard />}
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Section title="VMs">
           <Loaded query={vms} rows={3}>
             {(data) => (
               <ul className="card divide-y divide-line">
-                {data.slice(0, 6).map((vm) => (
+                {mostRelevant(data).map((vm) => (
                   <li key={vm.id} className="flex min-h-9 items-center gap-3 px-3 py-1.5">
                     <Link
                       to="/projects/$projectId/vms/$vmId"
@@ -59,13 +65,13 @@ export function Overview() {
                       {vm.name}
                     </Link>
                     <span className="text-sm whitespace-nowrap text-ink-muted max-sm:hidden">{vm.type}</span>
-                    <span className="w-28">
+                    <span className="flex w-28 shrink-0 justify-end">
                       <StateBadge state={vm.state} />
                     </span>
                   </li>
                 ))}
                 {data.length === 0 && <li className="px-3 py-2 text-ink-muted">No VMs yet.</li>}
-                {data.length > 6 && (
+                {data.length > shownVms && (
                   <li className="px-3 py-2">
                     <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
                       All {plural(data.length, 'VM')}
@@ -97,9 +103,17 @@ export function Overview() {
       >
         <EventTable projectId={projectId} limit={8} isExcerpt />
       </Section>
-      {vms.data?.length !== 0 && <GettingStarted hasCard />}
     </Page>
   )
+}
+
+const shownVms = 6
+
+/** Returns the first VMs to list: those with a problem, then those that change, are running, and are stopped. */
+function mostRelevant(vms: Vm[]): Vm[] {
+  const order: Tone[] = ['bad', 'warn', 'busy', 'good', 'idle']
+  const rankOf = ({ state }: Vm) => order.indexOf(stateStyles[state]?.[0] ?? 'idle')
+  return vms.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, shownVms)
 }
 
 const limitTitles: Record<Limit['owner'], string> = {

@@ -219,7 +219,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
 
     await service.asOwner.vmDelete({ project_id, vm_id: operation.metadata.id })
     await open('/queue')
-    await queue.getByRole('row', { name: /^patient .* held – Claim within 1[45] min/ }).waitFor()
+    await queue.getByRole('row', { name: /^patient .* held claim within 1[45] min/ }).waitFor()
     expect(await findingsOn('queue')).toEqual([])
     await queue.getByRole('button', { name: 'Claim patient' }).click()
     await result('patient is running').waitFor()

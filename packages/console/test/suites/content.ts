@@ -205,7 +205,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await createVm(service, 'costly', 'a40.1x', project_id)
     await open(project_id, '/usage')
     await main()
-      .getByText(/^Today so far \d+\.\d\d USD, shown as one bar$/)
+      .getByText(/^Today so far \d+\.\d\d USD, by product after midnight UTC$/)
       .waitFor()
     // Costs by product are known immediately.
     await main()

@@ -245,8 +245,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
         .getByRole('row', { name: new RegExp(`^${event} disk datasets delivered`) })
         .waitFor()
     await main().getByRole('button', { name: 'Pause' }).click()
-    // Deliveries that wait also show “paused”.
-    await main().getByText('paused', { exact: true }).first().waitFor()
+    await main().getByText('paused', { exact: true }).waitFor()
     const trail = page.getByRole('navigation', { name: 'Breadcrumbs' })
     await trail.getByRole('link', { name: 'Webhooks' }).click()
     await main().getByRole('link', { name: receiver.url }).waitFor()

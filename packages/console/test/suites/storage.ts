@@ -61,7 +61,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await dialog().getByRole('button', { name: 'Create image' }).click()
     await result('Created image trainer:v1').waitFor()
     const row = main().getByRole('row', { name: /trainer:v1/ })
-    await row.getByText('crash').waitFor()
+    await row.getByText('crash-consistent').waitFor()
     await row.getByRole('button', { name: 'Edit' }).click()
     await dialog().getByLabel('Deletion protection').check({ force: true })
     await dialog().getByRole('button', { name: 'Save' }).click()

@@ -1,8 +1,8 @@
 import type { Reservation } from '@slipway/sdk'
-import { amount, localDate, utcDate } from '../../lib/format.ts'
+import { localDate, usd, utcDate } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import { type Column, noValue, Table } from '../../ui/table.tsx'
 import { countColumn, nameColumn, ShareBar } from './columns.tsx'
 
 /** Lists reservations with their sold, delivered and used GPUs. */
@@ -28,16 +28,19 @@ export function ReservationTable({
     { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
     {
       key: 'delivered',
-      title: 'Delivered GPUs',
+      title: 'GPUs',
       width: '160px',
-      cell: (row) => (
-        <ShareBar
-          value={row.delivered_quantity / row.quantity}
-          // Before the term begins, the GPUs are set aside but not delivered yet.
-          tone={row.state === 'late' ? 'amber' : row.state === 'scheduled' ? 'grey' : 'green'}
-          text={`${row.delivered_quantity} of ${row.quantity}`}
-        />
-      ),
+      // Before the term begins, the GPUs are set aside but not delivered yet.
+      cell: ({ state, delivered_quantity, quantity }) =>
+        state === 'scheduled' ? (
+          `${delivered_quantity} of ${quantity} set aside`
+        ) : (
+          <ShareBar
+            value={delivered_quantity / quantity}
+            tone={state === 'late' ? 'amber' : 'green'}
+            text={`${delivered_quantity} of ${quantity}`}
+          />
+        ),
     },
     countColumn('In use', (row) => row.used_quantity),
     {
@@ -52,11 +55,11 @@ export function ReservationTable({
     },
     {
       key: 'price',
-      title: 'USD/GPU-h',
-      width: '110px',
+      title: 'Price per GPU',
+      width: '120px',
       align: 'right',
       isFoldable: true,
-      cell: (row) => (row.price ? amount(Number(row.price)) : '–'),
+      cell: (row) => (row.price ? `${usd(Number(row.price))}/h` : noValue),
     },
     ...actions,
   ]

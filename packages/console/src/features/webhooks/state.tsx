@@ -5,8 +5,14 @@ import { Timestamp, Until } from '../../ui/time.tsx'
 /** No event reports the result of deliveries, so the pages poll. */
 export const webhookPollMs = 3_000
 
-/** Shows the state of a webhook. While deliveries fail, also shows when that began and when the next attempt is. */
-export function WebhookState({ webhook }: { webhook: Webhook }) {
+interface WebhookStateProps {
+  webhook: Webhook
+  /** Why the last attempt failed, if it is known. */
+  lastError?: string
+}
+
+/** Shows the state of a webhook. While deliveries fail, also shows since when, why, and when the next attempt is. */
+export function WebhookState({ webhook, lastError = '' }: WebhookStateProps) {
   const { state, failing_since, next_attempt_at } = webhook
   if (state !== 'active' || !failing_since) return <StateBadge state={state} />
   return (
@@ -19,6 +25,7 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
             , next attempt <Until iso={next_attempt_at} />
           </>
         )}
+        {lastError && `. Last error: ${lastError}`}
       </span>
     </span>
   )

@@ -16,6 +16,7 @@ export interface WantedResource {
 
 export const openColumns = (
   wantedOf: (request: CapacityRequest) => WantedResource,
+  open: CapacityRequest[],
 ): Column<CapacityRequest>[] => [
   {
     key: 'name',
@@ -40,9 +41,26 @@ export const openColumns = (
   {
     key: 'state',
     title: 'State',
-    width: '104px',
-    cell: ({ state }) => <StateBadge state={state} />,
+    width: open.some(isToClaim) ? 'minmax(116px, 1.6fr)' : '104px',
+    cell: (request) => (
+      <span className="inline-flex flex-wrap items-baseline gap-x-2">
+        <StateBadge state={request.state} />
+        {isToClaim(request) && (
+          <span>
+            claim within <Until iso={request.held_until} hasPreposition={false} />
+          </span>
+        )}
+      </span>
+    ),
   },
+  // Held GPUs have no position, and the deadline for the claim replaces the other one.
+  ...(open.some(({ state }) => state === 'waiting') ? waitingColumns : []),
+]
+
+/** Returns whether GPUs are held until the user claims them. */
+const isToClaim = ({ state, held_until }: CapacityRequest) => state === 'held' && held_until !== ''
+
+const waitingColumns: Column<CapacityRequest>[] = [
   {
     key: 'position',
     title: 'Position',
@@ -62,7 +80,6 @@ export const openColumns = (
     title: zonedTitle('Waiting until'),
     width: 'minmax(132px, 1fr)',
     isFoldable: true,
-    // If the GPUs are held, the deadline for the claim replaces this one.
     cell: ({ state, until }) => (state === 'held' ? noValue : <Timestamp iso={until} hasZone={false} />),
   },
 ]
@@ -83,14 +100,7 @@ const blockedText: Record<string, string> = {
 /** Shows when the request will probably be granted, or what blocks it. */
 function Estimate({ request }: { request: CapacityRequest }) {
   const { state, blocked_by, held_until, estimate } = request
-  if (state === 'held')
-    return held_until ? (
-      <span>
-        Claim within <Until iso={held_until} hasPreposition={false} />
-      </span>
-    ) : (
-      'now'
-    )
+  if (state === 'held') return held_until ? noValue : 'now'
   if (blocked_by)
     return (
       <span

@@ -126,7 +126,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           label="Queue"
           rows={open}
           rowKey={({ id }) => id}
-          columns={[...openColumns(wantedOf), ageColumn, actions]}
+          columns={[...openColumns(wantedOf, open), ageColumn, actions]}
         />
       )}
       {open.some(({ estimate }) => estimate.likely_at) && (

@@ -51,8 +51,10 @@ export function ProjectSettings() {
         ]}
       />
       <Section title="Name">
-        <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
-          <TextField label="Project name" value={name} onChange={setName} />
+        <form onSubmit={submit} noValidate className="card flex flex-col gap-4 p-4">
+          <div className="max-w-md">
+            <TextField label="Project name" value={name} onChange={setName} />
+          </div>
           {rename.error && <ErrorNote error={rename.error} />}
           <ShowAs
             commands={projectCommands(project.id, {
@@ -80,7 +82,7 @@ export function ProjectSettings() {
       <Section title="Delete project">
         <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
           <span className="text-ink-muted">
-            Delete all VMs, groups, disks, snapshots, images and reserved addresses first.
+            {contents ?? 'Delete all VMs, groups, disks, snapshots, images and reserved addresses first.'}
           </span>
           <Button kind="danger" reason={whyNot ?? contents} onClick={() => setDeleting(true)}>
             Delete project

@@ -11,7 +11,7 @@ import { curlCommand, projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
-import { Copyable } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -75,7 +75,13 @@ export function SshKeys() {
                   key: 'fingerprint',
                   title: 'Fingerprint',
                   width: 'minmax(200px, 2fr)',
-                  cell: (key) => <Copyable text={key.fingerprint} label="Copy the fingerprint" />,
+                  // The whole fingerprint must be readable, so it wraps.
+                  cell: (key) => (
+                    <span className="inline-flex max-w-full items-center gap-1">
+                      <span className="mono min-w-0 break-all">{key.fingerprint}</span>
+                      <CopyButton text={key.fingerprint} label="Copy the fingerprint" />
+                    </span>
+                  ),
                 },
                 ageColumn,
                 actionColumn('100px', (key: SshKey) => (

@@ -1,16 +1,44 @@
 import type { CustomImage, Snapshot } from '@slipway/sdk'
+import { usePriceOf } from '../../api/prices.ts'
 import { ProtectedMark } from '../../features/annotations.tsx'
-import { gibOf } from '../../lib/disk-price.ts'
-import { sizeText, storedText } from '../../lib/format.ts'
+import { gibOf, monthlyText } from '../../lib/disk-price.ts'
+import { plural, sizeText, storedText } from '../../lib/format.ts'
+import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import type { Column } from '../../ui/table.tsx'
+import { type Column, noValue } from '../../ui/table.tsx'
 
-/** What the values of `consistency` mean, shown to users. */
-const meanings: Record<string, string> = {
-  off: 'No VM could write to the disk.',
-  frozen: 'The VM was running and froze its file systems when copying began.',
-  crash: 'A running VM could write during the copy. The content is like a disk after a power failure.',
+/** The values of `consistency` in words, and what they mean. */
+const consistencies: Record<string, [text: string, meaning: string]> = {
+  off: ['not in use', 'No running VM could write to the disk, so the copy is complete and clean.'],
+  frozen: ['frozen', 'The VM was running and froze its file systems when copying began.'],
+  crash: [
+    'crash-consistent',
+    'A running VM could write during the copy. The content is like a disk after a power failure.',
+  ],
+}
+
+interface CopiesTotalProps {
+  projectId: string
+  copies: Pick<Snapshot, 'stored_bytes'>[]
+  noun: string
+  /** The product as which the stored data is billed. */
+  product: string
+}
+
+/** The number of copies, their stored size, and its price: "2 snapshots, 125 GiB stored: 9.13 USD per month". */
+export function CopiesTotal({ projectId, copies, noun, product }: CopiesTotalProps) {
+  const usdPerGib = usePriceOf(projectId)(product)
+  // Each copy is billed in whole GiB.
+  const billedGib = copies.reduce((sum, { stored_bytes }) => sum + Math.ceil(stored_bytes / 1024 ** 3), 0)
+  const bytes = copies.reduce((sum, { stored_bytes }) => sum + stored_bytes, 0)
+  return (
+    <p className="figures text-ink-muted">
+      {plural(copies.length, noun)}
+      {bytes > 0 && `, ${storedText(bytes)} stored`}
+      {bytes > 0 && usdPerGib !== undefined && `: ${monthlyText(billedGib * usdPerGib)}`}
+    </p>
+  )
 }
 
 /** The columns that images and snapshots have in common. */
@@ -48,13 +76,6 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
     cell: ({ stored_bytes }) => storedText(stored_bytes),
   },
   {
-    key: 'consistency',
-    title: 'Consistency',
-    width: '112px',
-    isFoldable: true,
-    cell: ({ consistency }) => <span title={meanings[consistency]}>{consistency || '–'}</span>,
-  },
-  {
     key: 'location',
     title: 'Location',
     width: 'minmax(112px, 1fr)',
@@ -66,5 +87,17 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
     title: 'State',
     width: '115px',
     cell: (copy) => <StateBadge state={copy.state} since={copy.created_at} />,
+  },
+  ageColumn as Column<Copy>,
+  // The last column folds first.
+  {
+    key: 'consistency',
+    title: 'Consistency',
+    width: '144px',
+    isFoldable: true,
+    cell: ({ consistency }) => {
+      const [text, meaning] = consistencies[consistency] ?? [noValue, '']
+      return text === noValue ? noValue : <span title={meaning}>{text}</span>
+    },
   },
 ]

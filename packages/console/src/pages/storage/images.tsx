@@ -5,17 +5,15 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AnnotationDialog, protectionReason } from '../../features/annotations.tsx'
 import { StorageTabs } from '../../features/page-tabs.tsx'
-import { plural } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
-import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { copyColumns } from './copies.tsx'
+import { CopiesTotal, copyColumns } from './copies.tsx'
 import { CreateImage, DeleteImage } from './image-dialogs.tsx'
 
 type What = 'create' | 'edit' | 'delete'
@@ -40,7 +38,6 @@ export function CustomImages() {
   )
   const columns: Column<CustomImage>[] = [
     ...copyColumns<CustomImage>(({ locations }) => locations.join(', ')),
-    ageColumn as Column<CustomImage>,
     actionColumn('130px', (image) => (
       <>
         <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', image })}>
@@ -77,7 +74,7 @@ export function CustomImages() {
             </Empty>
           ) : (
             <>
-              <p className="figures text-ink-muted">{plural(rows.length, 'image')}</p>
+              <CopiesTotal projectId={projectId} copies={rows} noun="image" product="custom-image" />
               <Table
                 label="Images"
                 rows={rows}

@@ -5,17 +5,15 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AnnotationDialog, protectionReason } from '../../features/annotations.tsx'
 import { StorageTabs } from '../../features/page-tabs.tsx'
-import { plural } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
-import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { copyColumns } from './copies.tsx'
+import { CopiesTotal, copyColumns } from './copies.tsx'
 import { CreateSnapshot, DeleteSnapshot, RestoreSnapshot } from './snapshot-dialogs.tsx'
 
 type What = 'create' | 'restore' | 'edit' | 'delete'
@@ -52,7 +50,6 @@ export function Snapshots() {
       cell: ({ created_from }) => <span title={created_from}>{sourceOf(created_from)}</span>,
     },
     ...copied,
-    ageColumn as Column<Snapshot>,
     actionColumn('190px', (snapshot) => {
       const busy = snapshot.state === 'available' ? undefined : `The snapshot is ${snapshot.state}.`
       return (
@@ -95,7 +92,7 @@ export function Snapshots() {
             </Empty>
           ) : (
             <>
-              <p className="figures text-ink-muted">{plural(rows.length, 'snapshot')}</p>
+              <CopiesTotal projectId={projectId} copies={rows} noun="snapshot" product="snapshot" />
               <Table
                 label="Snapshots"
                 rows={rows}

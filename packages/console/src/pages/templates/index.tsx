@@ -57,7 +57,6 @@ export function Templates() {
       key: 'version',
       title: 'Version',
       width: '90px',
-      align: 'right',
       cell: ({ version }) => version,
     },
     {

@@ -141,7 +141,7 @@ export default function Chart({
                   {text} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
                 </Fragment>
               ))}
-              {isItemizedInTable ? 'shown as one bar' : 'not yet itemized'}
+              {isItemizedInTable ? `by ${by} after midnight UTC` : 'not yet itemized'}
             </span>
           </span>
         )}

@@ -5,6 +5,7 @@ import { client } from '../../api/client.ts'
 import { useMe, useProject } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { CreateVmButton } from '../../features/create-vm-button.tsx'
 import { localDate, money, utcDate } from '../../lib/format.ts'
 import { daysIn, daysText, lastMonths, monthBefore, monthNow, monthText } from '../../lib/months.ts'
 import { saveText } from '../../lib/save-text.ts'
@@ -171,7 +172,13 @@ export function Usage() {
               )}
             </div>
             {isUnused ? (
-              <Empty title={`No usage in ${monthText(month)}${isCurrent ? ' yet' : ''}`}>
+              <Empty
+                title={`No usage in ${monthText(month)}${isCurrent ? ' yet' : ''}`}
+                {...(isCurrent && {
+                  action: <CreateVmButton />,
+                  cli: 'slipway vm create train-7 --type a100.1x --location us-east1-a',
+                })}
+              >
                 Costs of VMs and disks appear here within moments. They are itemized by{' '}
                 {groupingText(grouping)} each day shortly after midnight UTC.
               </Empty>
@@ -203,11 +210,10 @@ export function Usage() {
                 />
               </>
             )}
-            {!isUnused && (
+            {!isUnused && !products && (
               <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
-                {products
-                  ? 'The table is up to date. Bars are itemized by product each day shortly after midnight UTC.'
-                  : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC.${data.updated_at && ` Last updated on ${localDate(data.updated_at, 'minutes', true)}.`}`}
+                Each day is itemized by {groupingText(grouping)} shortly after midnight UTC.
+                {data.updated_at && ` Last updated on ${localDate(data.updated_at, 'minutes', true)}.`}
               </p>
             )}
           </>

@@ -52,7 +52,14 @@ export function Totals({
       title: `${period} (USD)`,
       width: '180px',
       align: 'right',
-      cell: (row) => (row.usd > 0 && row.usd < 0.005 ? '< 0.01' : amount(row.usd)),
+      isInTitle: true,
+      cell: (row) => (
+        <span className="text-ink">
+          {row.usd > 0 && row.usd < 0.005 ? '< 0.01' : amount(row.usd)}
+          {/* Cards have no column titles with the unit. */}
+          <span className="md:hidden"> USD</span>
+        </span>
+      ),
     },
     ...(hasBefore ? before : []),
   ]
@@ -67,9 +74,16 @@ export function Totals({
   return (
     <Section title={title}>
       <Table label={title} rows={rows} rowKey={(row) => row.key} columns={columns} foot={sums} />
+      {isRounded(rows) && (
+        <p className="text-sm text-ink-muted">Amounts are rounded, so they may not add up to the total.</p>
+      )}
     </Section>
   )
 }
+
+const cents = (usd: number): number => Math.round(usd * 100)
+const isRounded = (rows: UsageRow[]): boolean =>
+  rows.reduce((sum, { usd }) => sum + cents(usd), 0) !== cents(rows.reduce((sum, { usd }) => sum + usd, 0))
 
 /** Returns "+12%", or "new" if there was no cost before. */
 export function changeText(usd: number, before: number): string {

@@ -96,7 +96,7 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
       />
       <LatestOperation projectId={projectId} resourceId={vmId} isAlwaysShown />
       <Section title="Events">
-        <EventTable projectId={projectId} resourceId={vmId} limit={20} />
+        <EventTable projectId={projectId} resourceId={vmId} limit={20} omit={['on']} />
       </Section>
     </Page>
   )

@@ -54,6 +54,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
             kind="quiet"
             onClick={() => setFollowing(!isFollowing)}
             aria-pressed={isFollowing}
+            className="aria-pressed:border-line-strong aria-pressed:bg-sunken aria-pressed:text-ink"
           >
             Follow
           </Button>

@@ -8,7 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { CreateVmButton } from '../../features/create-vm-button.tsx'
-import { GpuUse } from '../../features/gpu-use.tsx'
+import { GpuUse, useHasGpuUse } from '../../features/gpu-use.tsx'
 import { HealthBadge } from '../../features/health/badge.tsx'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
@@ -42,19 +42,20 @@ export function Vms() {
   const hasLabels = (vms.data ?? []).some((vm) => Object.keys(vm.labels).length > 0)
   const stuck = useStuck()
   const usdPerHour = useUsdPerHour(projectId)
+  const hasGpuUse = useHasGpuUse(rows)
   const columns = useMemo(
     () => [
-      ...columnsFor(projectId, stuck, hasLabels, usdPerHour),
+      ...columnsFor({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }),
       actionColumn('48px', (vm: Vm) => (
         <RowMenu vm={vm} whyNot={whyNot} onAsk={(what) => setAsked({ what, vms: [vm] })} />
       )),
     ],
-    [projectId, stuck, hasLabels, usdPerHour, whyNot],
+    [projectId, stuck, hasLabels, hasGpuUse, usdPerHour, whyNot],
   )
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const create = <CreateVmButton />
   return (
-    <Page title="VMs" actions={create} isWide>
+    <Page title="VMs" actions={vms.data?.length !== 0 && create} isWide>
       <VmTabs />
       <FailedCreations projectId={projectId} vms={vms.data ?? []} />
       <Loaded query={vms}>
@@ -140,12 +141,16 @@ function totalText(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   return `${shown}: ${count(running)} running for ${usd(total)}/h`
 }
 
-const columnsFor = (
-  projectId: string,
-  stuck: ReadonlyMap<string, string>,
-  hasLabels: boolean,
-  usdPerHour: UsdPerHour,
-): Column<Vm>[] => [
+interface ColumnOptions {
+  projectId: string
+  stuck: ReadonlyMap<string, string>
+  hasLabels: boolean
+  /** Undefined if no VM has GPU usage. */
+  hasGpuUse: ((vm: Vm) => boolean) | undefined
+  usdPerHour: UsdPerHour
+}
+
+const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: ColumnOptions): Column<Vm>[] => [
   {
     key: 'name',
     title: 'Name',
@@ -183,13 +188,7 @@ const columnsFor = (
       </span>
     ),
   },
-  {
-    key: 'gpu',
-    title: 'GPU usage',
-    width: '122px',
-    isFoldable: true,
-    cell: (vm) => (vm.state === 'STATE_RUNNING' ? <GpuUse vm={vm} /> : noValue),
-  },
+  ...(hasGpuUse ? [gpuColumn(hasGpuUse)] : []),
   {
     key: 'location',
     title: 'Location',
@@ -231,10 +230,18 @@ const columnsFor = (
   ...(hasLabels ? [labelsColumn] : []),
 ]
 
+const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
+  key: 'gpu',
+  title: 'GPU usage',
+  width: '122px',
+  isFoldable: true,
+  cell: (vm) => (hasGpuUse(vm) ? <GpuUse vm={vm} /> : noValue),
+})
+
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(132px, 1.2fr)',
+  width: 'minmax(120px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }

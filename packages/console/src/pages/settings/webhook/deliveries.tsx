@@ -20,6 +20,30 @@ import { connectionErrorText, DeliveryDetail } from './delivery-detail.tsx'
 
 const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
+/** Reads the deliveries of a webhook, newest first. */
+function useDeliveries(webhookId: string) {
+  const target = { project_id: useProjectId(), webhook_id: webhookId }
+  return useInfiniteQuery({
+    queryKey: ['webhookDeliveryList', target],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.webhookDeliveryList({ ...target, limit: 100, page_token: pageParam || undefined }, { signal }),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+    refetchInterval: webhookPollMs,
+  })
+}
+
+/** Returns why the last attempt of a delivery failed, or the status of its response; empty before the first attempt. */
+const responseText = ({ error, response_status }: WebhookDelivery): string =>
+  error ? connectionErrorText(error) : response_status === 0 ? '' : `status ${response_status}`
+
+/** Returns why the newest delivery that is retried or was given up has failed. */
+export function useLastError(webhookId: string): string {
+  const rows = useDeliveries(webhookId).data?.pages.flatMap(({ items }) => items) ?? []
+  const failed = rows.find((delivery) => ['retrying', 'failed'].includes(stateOf(delivery)))
+  return failed ? responseText(failed) : ''
+}
+
 /** The deliveries of a webhook, with the last response and the next attempt. */
 export function Deliveries({
   webhookId,
@@ -35,14 +59,7 @@ export function Deliveries({
   const target = { project_id: projectId, webhook_id: webhookId }
   const whyNot = useWhyNot('admin')
   const [search, setSearch] = useSearchState()
-  const deliveries = useInfiniteQuery({
-    queryKey: ['webhookDeliveryList', target],
-    initialPageParam: '',
-    queryFn: ({ pageParam, signal }) =>
-      client.webhookDeliveryList({ ...target, limit: 100, page_token: pageParam || undefined }, { signal }),
-    getNextPageParam: (page) => page.next_page_token || undefined,
-    refetchInterval: webhookPollMs,
-  })
+  const deliveries = useDeliveries(webhookId)
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
     done: () => 'Delivery queued again',
@@ -68,7 +85,7 @@ export function Deliveries({
   const nextAttempt: Column<WebhookDelivery> = {
     key: 'next',
     title: 'Next attempt',
-    width: '115px',
+    width: '156px',
     isFoldable: true,
     cell: (delivery) =>
       isPending(delivery) && (
@@ -109,12 +126,7 @@ export function Deliveries({
       title: 'Last response',
       width: 'minmax(170px, 1.4fr)',
       isFoldable: true,
-      cell: ({ response_status, error }) =>
-        error ? (
-          <Name text={connectionErrorText(error)} />
-        ) : (
-          response_status !== 0 && `status ${response_status}`
-        ),
+      cell: (delivery) => responseText(delivery) && <Name text={responseText(delivery)} />,
     },
     {
       key: 'attempts',
@@ -202,10 +214,10 @@ interface NextAttemptProps {
   webhookNextAt: string
 }
 
+/** The events of a resource are delivered in order, so an event can wait for earlier ones. */
 function NextAttempt({ delivery: { next_attempt_at }, isPaused, webhookNextAt }: NextAttemptProps) {
   // ISO timestamps in the same format can be compared as strings.
   if (next_attempt_at)
     return <Until iso={next_attempt_at > webhookNextAt ? next_attempt_at : webhookNextAt} />
-  if (isPaused) return <span title="Sent when the webhook is resumed">paused</span>
-  return <span title="Waiting for earlier events of the same resource">queued</span>
+  return isPaused ? 'when resumed' : 'after earlier events'
 }

@@ -8,7 +8,7 @@ import { Copyable, CopyButton } from '../../../ui/copy.tsx'
 import { Facts, Page, Section } from '../../../ui/page.tsx'
 import { Timestamp } from '../../../ui/time.tsx'
 import { WebhookActions } from './actions.tsx'
-import { Deliveries } from './deliveries.tsx'
+import { Deliveries, useLastError } from './deliveries.tsx'
 
 /** A webhook and its deliveries. */
 export function WebhookPage() {
@@ -19,6 +19,7 @@ export function WebhookPage() {
     refetchInterval: webhookPollMs,
   })
   const webhook = webhooks.data?.find(({ id }) => id === webhookId)
+  const lastError = useLastError(webhookId)
   return (
     <Page
       title={webhook?.url.replace(/^https?:\/\//, '') ?? 'Webhook'}
@@ -26,7 +27,7 @@ export function WebhookPage() {
         ['Settings', `/projects/${projectId}/settings/keys`],
         ['Webhooks', `/projects/${projectId}/settings/webhooks`],
       ]}
-      aside={webhook && <WebhookState webhook={webhook} />}
+      aside={webhook && <WebhookState webhook={webhook} lastError={lastError} />}
       actions={webhook && <WebhookActions webhook={webhook} />}
     >
       {webhook && (

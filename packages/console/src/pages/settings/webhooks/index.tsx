@@ -77,13 +77,18 @@ export function Webhooks() {
                   key: 'types',
                   title: 'Events',
                   width: 'minmax(120px, 1fr)',
+                  isFoldable: true,
                   cell: (webhook) => eventSelectorText(webhook.event_types),
                 },
                 {
                   key: 'state',
                   title: 'State',
                   width: 'minmax(280px, 2fr)',
-                  cell: (webhook) => <WebhookState webhook={webhook} />,
+                  cell: (webhook) => (
+                    <span className="max-md:*:justify-end">
+                      <WebhookState webhook={webhook} />
+                    </span>
+                  ),
                 },
                 { ...timestampColumn('Created', 'created_at'), isFoldable: true },
               ]}

@@ -1,41 +1,12 @@
-import { isApiError, type Vm, vmConsoleStates } from '@slipway/sdk'
-import { useParams } from '@tanstack/react-router'
+import { type Vm, vmConsoleStates } from '@slipway/sdk'
 import { useState } from 'react'
-import { useProjectId, useWhyNot } from '../../../api/me.ts'
-import { read } from '../../../api/read.ts'
-import { useQuery } from '../../../api/use-query.ts'
+import { useWhyNot } from '../../../api/me.ts'
 import { Button } from '../../../ui/button.tsx'
-import { ErrorNote, ErrorState } from '../../../ui/error.tsx'
-import { TextField } from '../../../ui/field.tsx'
-import { Page, Skeleton } from '../../../ui/page.tsx'
-import { StateBadge } from '../../../ui/state.tsx'
-import { DeletedVmPage } from '../deleted.tsx'
-import { VmTabs } from '../tabs.tsx'
+import { ErrorNote } from '../../../ui/error.tsx'
+import { VmTabPage } from '../page.tsx'
 import { type ConsoleState, useTerminal } from './use-terminal.ts'
 
-export function VmConsolePage() {
-  const projectId = useProjectId()
-  const { vmId = '' } = useParams({ strict: false })
-  const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: vmId } }))
-  const isDeleted = isApiError(vm.error) && vm.error.code === 'not_found'
-  if (isDeleted) return <DeletedVmPage projectId={projectId} vmId={vmId} last={vm.data} />
-  if (!vm.data)
-    return (
-      <Page title="VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
-        {vm.error ? <ErrorState error={vm.error} onRetry={() => vm.refetch()} /> : <Skeleton rows={10} />}
-      </Page>
-    )
-  return (
-    <Page
-      title={vm.data.name}
-      trail={[['VMs', `/projects/${projectId}/vms`]]}
-      aside={<StateBadge state={vm.data.state} since={vm.data.updated_at} />}
-    >
-      <VmTabs vm={vm.data} />
-      <Console key={vm.data.id} vm={vm.data} />
-    </Page>
-  )
-}
+export const VmConsolePage = () => <VmTabPage>{(vm) => <Console key={vm.id} vm={vm} />}</VmTabPage>
 
 function Console({ vm }: { vm: Vm }) {
   const whyNotWrite = useWhyNot('member')
@@ -44,18 +15,25 @@ function Console({ vm }: { vm: Vm }) {
   const [wanted, setWanted] = useState('')
   return (
     <section className="flex flex-col gap-3" aria-label="Serial console">
-      <div className="flex flex-wrap items-end gap-2">
+      <div className="flex flex-wrap items-center gap-2">
         <p role="status" className="mr-auto text-ink-muted">
           {textOf(state)}
         </p>
         <form
-          className="flex items-end gap-2"
+          className="flex items-center gap-2"
           onSubmit={(event) => {
             event.preventDefault()
             find(wanted)
           }}
         >
-          <TextField label="Find" value={wanted} onChange={setWanted} />
+          <input
+            type="search"
+            aria-label="Find"
+            placeholder="Find"
+            value={wanted}
+            onChange={(event) => setWanted(event.target.value)}
+            className="h-8 w-40 rounded-md border border-line-strong bg-surface px-2"
+          />
           <Button type="submit">Find next</Button>
         </form>
         <Button onClick={copy}>Copy selection</Button>
@@ -72,8 +50,16 @@ function Console({ vm }: { vm: Vm }) {
       </div>
       {state.kind === 'failed' && <ErrorNote error={state.error} />}
       {/* The terminal draws its own text, and handles selection and search. */}
-      <div className="card overflow-hidden p-2">
+      <div className="card relative overflow-hidden p-2">
         <div ref={frame} className="h-120" />
+        {state.kind === 'connecting' && (
+          <p
+            aria-hidden="true"
+            className="absolute inset-0 z-20 flex items-center justify-center bg-surface text-ink-muted"
+          >
+            Connecting to the serial console
+          </p>
+        )}
       </div>
     </section>
   )

@@ -10,21 +10,25 @@ import { replaceInlineStyles } from './styles.ts'
 const columns = 80
 const scrollback = 10_000
 
+/** The background is the color of the card around the terminal. */
 const themes: Record<string, ITheme> = {
   light: {
-    background: '#ffffff',
     foreground: '#1b1f26',
     cursor: '#1b1f26',
-    cursorAccent: '#ffffff',
     selectionBackground: '#b9e6df',
   },
   dark: {
-    background: '#171a1f',
     foreground: '#e8eaed',
     cursor: '#e8eaed',
-    cursorAccent: '#171a1f',
     selectionBackground: '#2f5c57',
   },
+}
+
+function colors(): ITheme {
+  const { documentElement } = document
+  const background = getComputedStyle(documentElement).getPropertyValue('--surface').trim()
+  const theme = themes[documentElement.dataset.theme ?? 'light'] ?? themes.light
+  return { ...theme, background, cursorAccent: background }
 }
 
 export interface SerialTerminal {
@@ -41,7 +45,6 @@ export function createTerminal(
   frame: HTMLElement,
   onInput: (input: Uint8Array<ArrayBuffer>) => void,
 ): SerialTerminal {
-  const colors = () => themes[document.documentElement.dataset.theme ?? 'light'] ?? themes.light!
   const restoreElements = replaceInlineStyles()
   const terminal = new Terminal({
     cols: columns,

@@ -26,8 +26,12 @@ export default function Chart({ chart }: { chart: ChartLines }) {
   const [point, setPoint] = useState<number | null>(null)
   const { title, unit, top, times, lines } = chart
   const ticks = useMemo(
-    () => ticksFor(top ?? Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)))),
-    [top, lines],
+    () =>
+      ticksFor(
+        Math.max(top ?? 0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0))),
+        unit === 'cores',
+      ),
+    [top, lines, unit],
   )
   useEffect(() => {
     const element = frame.current
@@ -45,7 +49,13 @@ export default function Chart({ chart }: { chart: ChartLines }) {
         },
         axes: [
           { space: 70, values: (_chart, ticks) => ticks.map(tickTextFor(times)) },
-          { unit, splits: ticks },
+          {
+            unit,
+            splits: ticks,
+            ...(unit === 'cores' && {
+              values: (_chart: unknown, ticks: number[]) => ticks.map((tick) => valueText(tick, unit)),
+            }),
+          },
         ],
         series: [
           {},

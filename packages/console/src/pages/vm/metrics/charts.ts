@@ -1,4 +1,4 @@
-import type { MetricSeries } from '@slipway/sdk'
+import type { MetricSeries, VmType } from '@slipway/sdk'
 
 export const ranges = {
   '1h': { label: 'Last hour', seconds: 3_600, step: 60 },
@@ -13,11 +13,14 @@ type Value = number | null
 export interface ChartLines {
   title: string
   unit: string
-  /** The maximum of the axis. By default, the axis fits the values. */
+  /** The axis reaches at least this value. By default, it fits the values. */
   top?: number
   times: number[]
   lines: { label: string; values: Value[] }[]
 }
+
+/** What a VM of a type has of each resource. */
+type Capacity = Pick<VmType, 'cpuCores' | 'memoryGb' | 'gpuMemoryGb'>
 
 interface ChartSpec {
   title: string
@@ -29,17 +32,35 @@ interface ChartSpec {
   isCounter?: boolean
   /** Large values are shown in larger units, such as MB/s. */
   isBytes?: boolean
-  top?: number
+  top?: number | keyof Capacity
 }
 
 const MiB = 1024 ** 2
 const specs: ChartSpec[] = [
   { title: 'GPU usage', metrics: { DCGM_FI_DEV_GPU_UTIL: '' }, unit: '%', top: 100 },
-  { title: 'GPU memory', metrics: { DCGM_FI_DEV_FB_USED: '' }, unit: 'GiB', factor: 1 / 1024 },
+  {
+    title: 'GPU memory',
+    metrics: { DCGM_FI_DEV_FB_USED: '' },
+    unit: 'GiB',
+    factor: 1 / 1024,
+    top: 'gpuMemoryGb',
+  },
   { title: 'GPU power', metrics: { DCGM_FI_DEV_POWER_USAGE: '' }, unit: 'W' },
-  { title: 'GPU temperature', metrics: { DCGM_FI_DEV_GPU_TEMP: '' }, unit: '°C' },
-  { title: 'CPU', metrics: { slipway_vm_cpu_seconds_total: 'used' }, unit: 'cores', isCounter: true },
-  { title: 'Memory', metrics: { slipway_vm_memory_bytes: 'used' }, unit: 'GiB', factor: 1 / (1024 * MiB) },
+  { title: 'GPU temperature', metrics: { DCGM_FI_DEV_GPU_TEMP: '' }, unit: '°C', top: 100 },
+  {
+    title: 'CPU',
+    metrics: { slipway_vm_cpu_seconds_total: 'used' },
+    unit: 'cores',
+    isCounter: true,
+    top: 'cpuCores',
+  },
+  {
+    title: 'Memory',
+    metrics: { slipway_vm_memory_bytes: 'used' },
+    unit: 'GiB',
+    factor: 1 / (1024 * MiB),
+    top: 'memoryGb',
+  },
   {
     title: 'Network',
     metrics: {
@@ -57,17 +78,19 @@ const specs: ChartSpec[] = [
 
 export const metricNames = specs.flatMap(({ metrics }) => Object.keys(metrics))
 
-/** Returns the charts that have values. */
-export const chartsOf = (series: MetricSeries[]): ChartLines[] =>
+/** Returns the charts that have values. The capacity is not known if the VM's type no longer exists. */
+export const chartsOf = (series: MetricSeries[], capacity: Capacity | undefined): ChartLines[] =>
   specs.flatMap((spec) => {
     const found = series.filter(({ name }) => name in spec.metrics)
-    return found.length > 0 ? [chartOf(spec, found)] : []
+    return found.length > 0 ? [chartOf(spec, found, capacity)] : []
   })
 
 function chartOf(
-  { title, metrics, unit, factor = 1, isCounter, isBytes, top }: ChartSpec,
+  { title, metrics, unit, factor = 1, isCounter, isBytes, top: wanted }: ChartSpec,
   found: MetricSeries[],
+  capacity: Capacity | undefined,
 ) {
+  const top = typeof wanted === 'string' ? capacity?.[wanted] : wanted
   const lines = found.map(({ name, labels, points }) => ({
     label: metrics[name] || `GPU ${labels.gpu}`,
     values: (isCounter ? ratesOf(points) : points.map(([, value]) => value)).map(scaleBy(factor)),
@@ -100,4 +123,4 @@ function withByteUnit(chart: ChartLines): ChartLines {
 export const valueText = (value: Value | undefined, unit: string): string =>
   value === null || value === undefined
     ? 'no value'
-    : `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 2 : 1 })}${unit === '%' ? '' : ' '}${unit}`
+    : `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 2 : 1 })}${unit === '%' ? '' : ' '}${unit === 'cores' && value === 1 ? 'core' : unit}`

@@ -1,20 +1,14 @@
-import { isApiError, type RouteResponse, type Vm, vmStateTable } from '@slipway/sdk'
+import { type RouteResponse, type Vm, vmStateTable, vmType } from '@slipway/sdk'
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useMemo } from 'react'
 import { client } from '../../../api/client.ts'
-import { useProjectId } from '../../../api/me.ts'
-import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { readNow } from '../../../lib/clock.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
-import { ErrorState } from '../../../ui/error.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
-import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
-import { StateBadge } from '../../../ui/state.tsx'
-import { DeletedVmPage } from '../deleted.tsx'
-import { VmTabs } from '../tabs.tsx'
+import { Empty, Section, Skeleton } from '../../../ui/page.tsx'
+import { VmTabPage } from '../page.tsx'
 import { chartsOf, metricNames, type RangeName, ranges } from './charts.ts'
 import { MetricTables } from './tables.tsx'
 
@@ -23,29 +17,7 @@ const chart = import('./chart.tsx')
 chart.catch(() => {})
 const Chart = lazy(() => chart)
 
-export function VmMetricsPage() {
-  const projectId = useProjectId()
-  const { vmId = '' } = useParams({ strict: false })
-  const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: vmId } }))
-  const isDeleted = isApiError(vm.error) && vm.error.code === 'not_found'
-  if (isDeleted) return <DeletedVmPage projectId={projectId} vmId={vmId} last={vm.data} />
-  if (!vm.data)
-    return (
-      <Page title="VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
-        {vm.error ? <ErrorState error={vm.error} onRetry={() => vm.refetch()} /> : <Skeleton rows={10} />}
-      </Page>
-    )
-  return (
-    <Page
-      title={vm.data.name}
-      trail={[['VMs', `/projects/${projectId}/vms`]]}
-      aside={<StateBadge state={vm.data.state} since={vm.data.updated_at} />}
-    >
-      <VmTabs vm={vm.data} />
-      <Metrics vm={vm.data} />
-    </Page>
-  )
-}
+export const VmMetricsPage = () => <VmTabPage>{(vm) => <Metrics vm={vm} />}</VmTabPage>
 
 /** The query key contains the range's name, not its start time, so that a refetch replaces the data. */
 const readMetrics = ({ project_id, id: vm_id }: Vm, name: RangeName) =>
@@ -66,7 +38,7 @@ function Metrics({ vm }: { vm: Vm }) {
   const range = search.range && search.range in ranges ? (search.range as RangeName) : '1h'
   const isTable = search.view === 'table'
   const metrics = useQuery(readMetrics(vm, range))
-  const charts = useMemo(() => chartsOf(metrics.data?.items ?? []), [metrics.data])
+  const charts = useMemo(() => chartsOf(metrics.data?.items ?? [], vmType(vm.type)), [metrics.data, vm.type])
   const hasGpus = charts.some(({ title }) => title === 'GPU usage')
   return (
     <Section
