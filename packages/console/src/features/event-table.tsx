@@ -266,12 +266,13 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
   const { event, events } = group
   const operation = operationOf(event)
   const isOpen = operation !== '' && openSteps?.openOperation === operation
+  const tone = eventTone(event.type)
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
     <span className="inline-flex max-w-full gap-2" title={all.join('\n')}>
-      <span className="flex h-5 items-center">
-        <Mark tone={eventTone(event.type)} />
+      <span className="flex h-5 w-2.5 shrink-0 items-center justify-center">
+        {tone && <Mark tone={tone} />}
       </span>
       <span className="min-w-0 break-words">
         {openSteps && operation ? (

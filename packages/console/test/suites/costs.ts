@@ -108,7 +108,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await createVm(service, 'told-once', 'a40.1x', project_id)
     await open(project_id, '/activity')
     const lines = main().getByRole('row', { name: /VM told-once/ })
-    await lines.filter({ hasText: /Create VM succeeded.*\d m?s/s }).waitFor()
+    await lines.filter({ hasText: /VM created.*\d m?s/s }).waitFor()
     expect(await lines.count()).toBe(1)
     expect(await lines.getByRole('time').textContent()).toMatch(/:\d\d:\d\d/)
     await screenshot(page, 'activity-of-a-vm-light')
