@@ -1,21 +1,30 @@
+import { hoursPerMonth } from '@slipway/contract/vm-types'
 import type { CustomImage, Snapshot } from '@slipway/sdk'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { gibOf } from '../../lib/disk-price.ts'
-import { sizeText, storedText } from '../../lib/format.ts'
+import { amount, sizeText, storedText } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import type { Column } from '../../ui/table.tsx'
+import { type Column, noValue } from '../../ui/table.tsx'
 
-/** What the values of `consistency` mean, shown to users. */
-const meanings: Record<string, string> = {
-  off: 'No VM could write to the disk.',
-  frozen: 'The VM was running and froze its file systems when copying began.',
-  crash: 'A running VM could write during the copy. The content is like a disk after a power failure.',
+/** The names of the values of `consistency`, and what they mean. */
+const consistencies: Record<string, [name: string, meaning: string]> = {
+  off: ['off', 'No VM could write to the disk.'],
+  frozen: ['frozen', 'The VM was running and froze its file systems when copying began.'],
+  crash: [
+    'crash-consistent',
+    'A running VM could write during the copy. The content is like a disk after a power failure.',
+  ],
 }
+
+/** Storage is billed in whole GiB. */
+const usdPerMonth = (storedBytes: number, usdPerGibHour: number): number =>
+  Math.max(1, Math.ceil(storedBytes / 1024 ** 3)) * usdPerGibHour * hoursPerMonth
 
 /** The columns that images and snapshots have in common. */
 export const copyColumns = <Copy extends CustomImage | Snapshot>(
   locationOf: (copy: Copy) => string,
+  usdPerGibHour: number | undefined,
 ): Column<Copy>[] => [
   {
     key: 'name',
@@ -48,11 +57,26 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
     cell: ({ stored_bytes }) => storedText(stored_bytes),
   },
   {
+    key: 'price',
+    title: 'USD/month',
+    width: '112px',
+    align: 'right',
+    isFoldable: true,
+    sortBy: ({ stored_bytes }) => stored_bytes,
+    cell: ({ stored_bytes }) =>
+      usdPerGibHour === undefined || stored_bytes === 0
+        ? noValue
+        : amount(usdPerMonth(stored_bytes, usdPerGibHour)),
+  },
+  {
     key: 'consistency',
     title: 'Consistency',
-    width: '112px',
+    width: '140px',
     isFoldable: true,
-    cell: ({ consistency }) => <span title={meanings[consistency]}>{consistency || '–'}</span>,
+    cell: ({ consistency }) => {
+      const [name, meaning] = consistencies[consistency] ?? []
+      return name ? <span title={meaning}>{name}</span> : noValue
+    },
   },
   {
     key: 'location',

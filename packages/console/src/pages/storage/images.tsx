@@ -1,6 +1,7 @@
 import type { CustomImage } from '@slipway/sdk'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { usePriceOf } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AnnotationDialog, protectionReason } from '../../features/annotations.tsx'
@@ -24,6 +25,7 @@ type What = 'create' | 'edit' | 'delete'
 export function CustomImages() {
   const projectId = useProjectId()
   const images = useQuery(readAll('customImageList', { project_id: projectId }))
+  const usdPerGibHour = usePriceOf(projectId)('custom-image')
   const whyNot = useWhyNot('member')
   const [search, setSearch] = useSearchState()
   const [open, setOpen] = useState<{ what: What; image?: CustomImage } | null>(null)
@@ -39,7 +41,7 @@ export function CustomImages() {
     </Button>
   )
   const columns: Column<CustomImage>[] = [
-    ...copyColumns<CustomImage>(({ locations }) => locations.join(', ')),
+    ...copyColumns<CustomImage>(({ locations }) => locations.join(', '), usdPerGibHour),
     ageColumn as Column<CustomImage>,
     actionColumn('130px', (image) => (
       <>

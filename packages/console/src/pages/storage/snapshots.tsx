@@ -1,6 +1,7 @@
 import type { Snapshot } from '@slipway/sdk'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { usePriceOf } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AnnotationDialog, protectionReason } from '../../features/annotations.tsx'
@@ -27,6 +28,7 @@ export function Snapshots() {
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const diskNames = new Map((disks.data ?? []).map(({ id, name }) => [id, name]))
   const sourceOf = (diskId: string) => diskNames.get(diskId) ?? (disks.data ? 'deleted disk' : '…')
+  const usdPerGibHour = usePriceOf(projectId)('snapshot')
   const whyNot = useWhyNot('member')
   const [search, setSearch] = useSearchState()
   const [open, setOpen] = useState<{ what: What; snapshot?: Snapshot } | null>(null)
@@ -41,7 +43,7 @@ export function Snapshots() {
       Create snapshot
     </Button>
   )
-  const [name, ...copied] = copyColumns<Snapshot>(({ location }) => location)
+  const [name, ...copied] = copyColumns<Snapshot>(({ location }) => location, usdPerGibHour)
   const columns: Column<Snapshot>[] = [
     name!,
     {
