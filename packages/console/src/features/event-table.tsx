@@ -318,10 +318,13 @@ const durationColumn: Column<Row> = {
 const addressColumn: Column<Row> = {
   key: 'address',
   title: 'IP address',
-  width: 'minmax(120px, 0.6fr)',
+  width: 'minmax(140px, 0.6fr)',
   isFoldable: true,
   // Only the event of the request has the client's address; the server writes the later events.
-  cell: ({ events }) => events.findLast(({ client_address }) => client_address)?.client_address || noValue,
+  cell: ({ events }) => {
+    const address = events.findLast(({ client_address }) => client_address)?.client_address
+    return address ? <span className="mono">{address}</span> : noValue
+  },
 }
 
 /** The actor of events that no user caused. */
