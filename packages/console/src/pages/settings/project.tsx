@@ -54,16 +54,19 @@ export function ProjectSettings() {
         <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
           <TextField label="Project name" value={name} onChange={setName} />
           {rename.error && <ErrorNote error={rename.error} />}
-          <ShowAs
-            commands={projectCommands(project.id, {
-              cli: `slipway project rename ${shellQuote(project.name)} ${shellQuote(name.trim() || 'NAME')}`,
-              method: 'PATCH',
-              path: '',
-              body: { name: name.trim() },
-              terraform: 'project',
-              changes: project.name,
-            })}
-          />
+          {/* The commands have a margin of their own, for dialogs. */}
+          <div className="-mt-4">
+            <ShowAs
+              commands={projectCommands(project.id, {
+                cli: `slipway project rename ${shellQuote(project.name)} ${shellQuote(name.trim() || 'NAME')}`,
+                method: 'PATCH',
+                path: '',
+                body: { name: name.trim() },
+                terraform: 'project',
+                changes: project.name,
+              })}
+            />
+          </div>
           <div>
             <Button
               type="submit"
