@@ -17,6 +17,20 @@ const tick =
     for (const name of names) await page.getByLabel(`Select ${name}`, { exact: true }).check()
   }
 
+/** Opens the menus of the rows, until one has the entry, and chooses it. Menus omit what is not possible. */
+const chooseInMenu = (entry: string) => async (page: Page) => {
+  const item = page.getByRole('menuitem', { name: entry, exact: true })
+  for (const button of await partOf(page)
+    .getByRole('button', { name: /^Actions for / })
+    .all()) {
+    await button.click()
+    await page.getByRole('menu').waitFor()
+    if ((await item.count()) > 0) return item.click()
+    await page.keyboard.press('Escape')
+    await page.getByRole('menu').waitFor({ state: 'detached' })
+  }
+}
+
 const ofProject: Record<string, Opening> = {
   'attach-to-vm': ['/vms/VM', 'Attach disk'],
   'delete-vm': ['/vms/VM', 'Delete VM'],
@@ -37,9 +51,9 @@ const ofProject: Record<string, Opening> = {
   'cancel-request': ['/queue', 'Cancel nightly'],
 
   'detach-disk': ['/disks', 'Detach results'],
-  'edit-disk': ['/disks', 'Edit'],
-  'resize-disk': ['/disks', 'Resize'],
-  'delete-disk': ['/disks', 'Delete'],
+  'edit-disk': ['/disks', chooseInMenu('Edit')],
+  'resize-disk': ['/disks', chooseInMenu('Resize')],
+  'delete-disk': ['/disks', chooseInMenu('Delete')],
   snapshot: ['/snapshots', 'Create snapshot'],
   'restore-snapshot': ['/snapshots', 'Restore'],
   'edit-snapshot': ['/snapshots', 'Edit'],

@@ -149,7 +149,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   },
   'activity-steps': async (scene) => {
     const page = await inProject(scene, '/activity')
-    await page.getByRole('button', { name: 'Create VM succeeded' }).first().click()
+    await page.getByRole('button', { name: 'VM created' }).first().click()
     await page.getByRole('listitem').getByText('Start the VM').scrollIntoViewIfNeeded()
     return page
   },

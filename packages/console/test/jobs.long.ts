@@ -131,7 +131,7 @@ describe.skipIf(isBrowserMissing)('the most common jobs in the console', () => {
     expect(rules.find(({ name }) => name === 'allow-jupyter')!.sources[0]!.cidr).toBe('127.0.0.1')
   })
 
-  test('resize a disk and attach it: 5 clicks', async () => {
+  test('resize a disk and attach it: 6 clicks', async () => {
     const { project_id } = service
     await createVm(service, 'holder', 'a40.1x')
     const disk = { name: 'datasets', size: '10GiB', location: 'us-east1-a' }
@@ -139,14 +139,15 @@ describe.skipIf(isBrowserMissing)('the most common jobs in the console', () => {
     await service.asOwner.wait({ project_id }, operation)
     await goTo('Disks')
     const row = main().getByRole('row', { name: /datasets/ })
-    await row.getByRole('button', { name: 'Resize' }).click()
+    await row.getByRole('button', { name: 'Actions for datasets' }).click()
+    await page.getByRole('menuitem', { name: 'Resize' }).click()
     await dialog().getByLabel('New size (GiB)').fill('20')
     await submit('Resize disk')
     await result(page, 'Resized datasets to 20 GiB').waitFor()
     await row.getByRole('button', { name: /^Attach/ }).click()
     await submit('Attach disk')
     await result(page, 'Attached datasets to holder').waitFor()
-    await expectClicks(5)
+    await expectClicks(6)
   })
 
   test('invite a viewer: 5 clicks', async () => {

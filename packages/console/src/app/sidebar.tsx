@@ -21,6 +21,8 @@ export function Sidebar() {
   const { caller, projects } = useMe()
   const isFleet = useLocation().pathname.startsWith('/fleet') && caller.is_operator
   const project = projects.find(({ id }) => id === (projectId || lastProject.get())) ?? projects[0]
+  // The header shows no name on fleet pages, or if the user may not see the project of the URL.
+  const isElsewhere = isFleet || (projectId !== '' && project?.id !== projectId)
   const base = `/projects/${project?.id}`
   const entries: Entry[] = project
     ? [
@@ -41,8 +43,7 @@ export function Sidebar() {
   return (
     <>
       <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
-        {isFleet && project && (
-          // The header shows no project name on fleet pages.
+        {isElsewhere && project && (
           <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
         )}
         {entries.map((entry) => (

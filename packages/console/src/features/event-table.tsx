@@ -271,12 +271,13 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
   const { event, events } = group
   const operation = operationOf(event)
   const isOpen = operation !== '' && openSteps?.openOperation === operation
+  const tone = eventTone(event.type)
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
     <span className="inline-flex max-w-full gap-2" title={all.join('\n')}>
-      <span className="flex h-5 items-center">
-        <Mark tone={eventTone(event.type)} />
+      <span className="flex h-5 w-2.5 shrink-0 items-center justify-center">
+        {tone && <Mark tone={tone} />}
       </span>
       <span className="min-w-0 break-words">
         {openSteps && operation ? (
@@ -322,10 +323,13 @@ const durationColumn: Column<Row> = {
 const addressColumn: Column<Row> = {
   key: 'address',
   title: 'IP address',
-  width: 'minmax(120px, 0.6fr)',
+  width: 'minmax(140px, 0.6fr)',
   isFoldable: true,
   // Only the event of the request has the client's address; the server writes the later events.
-  cell: ({ events }) => events.findLast(({ client_address }) => client_address)?.client_address || noValue,
+  cell: ({ events }) => {
+    const address = events.findLast(({ client_address }) => client_address)?.client_address
+    return address ? <span className="mono">{address}</span> : noValue
+  },
 }
 
 /** The actor of events that no user caused. */

@@ -43,9 +43,10 @@ const tones: [Tone, RegExp][] = [
     'warn',
     /unreachable|expiring|threshold|repeated|drain|maintenance_scheduled|suspended|removed|paused|forgotten|expired/,
   ],
-  ['good', /running|succeeded|active|available|found|paid|host\.up|restored/],
+  ['good', /running|active|available|found|paid|host\.up|restored/],
+  ['idle', /shutoff/],
   ['busy', /(creat|start|stopp|resett|delet|updat|resiz|attach|detach)ing/],
 ]
 
-/** Returns the tone of an event type. It selects the color of the event. */
-export const eventTone = (type: string): Tone => tones.find(([, words]) => words.test(type))?.[0] ?? 'idle'
+/** Returns the tone of an event type. It selects the mark of the event; ordinary changes have none. */
+export const eventTone = (type: string): Tone | undefined => tones.find(([, words]) => words.test(type))?.[0]

@@ -145,21 +145,44 @@ export const quotaLabel = (name: string): string => {
   return words[name] ?? name
 }
 
-/** "vm.running" becomes "VM running", "operation.failed" becomes "Create VM failed". */
+/** "vm.running" becomes "VM running". The results of operations become "VM created" and "Create VM failed". */
 export function eventText({
   type,
   resource_type,
   data,
 }: Pick<Event, 'type' | 'resource_type' | 'data'>): string {
   const [, end = ''] = type.split('.')
-  if (type.startsWith('operation.') && typeof data.operation_name === 'string')
-    return `${changeText(data.operation_name, resource_type)} ${end}`
-  return eventTypeText(type)
+  if (!type.startsWith('operation.') || typeof data.operation_name !== 'string') return eventTypeText(type)
+  const past = pastForms[data.operation_name]
+  return end === 'succeeded' && past
+    ? stepText(`${changedText(data.operation_name, resource_type)} ${past}`)
+    : `${changeText(data.operation_name, resource_type)} ${end}`
 }
 
-/** "CREATE" and "firewall_rule" become "Create firewall rule". ATTACH and DETACH refer to disks. */
+/** What has happened when an operation has succeeded, in the words of events without an operation. */
+const pastForms: Record<string, string> = {
+  CREATE: 'created',
+  UPDATE: 'updated',
+  DELETE: 'deleted',
+  START: 'started',
+  STOP: 'stopped',
+  RESET: 'reset',
+  RESIZE: 'resized',
+  ATTACH: 'attached',
+  DETACH: 'detached',
+  REPLACE: 'replaced',
+}
+
+/** What an operation changes, which is not always the resource that it belongs to. */
+function changedText(operationName: string, resourceType: string): string {
+  if (/^(AT|DE)TACH$/.test(operationName)) return 'disks'
+  if (operationName === 'REPLACE' && resourceType === 'instance_group') return 'group members'
+  return resourceText(resourceType)
+}
+
+/** "CREATE" and "firewall_rule" become "Create firewall rule". */
 export const changeText = (operationName: string, resourceType: string): string =>
-  `${stepText(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceText(resourceType)}`
+  `${stepText(operationName.toLowerCase())} ${changedText(operationName, resourceType)}`
 
 /** The texts of event types whose text cannot be derived from the type. */
 const eventTexts: Record<string, string> = {

@@ -36,7 +36,7 @@ export function Account() {
           ['E-mail', caller.email],
           ['User ID', <Copyable key="id" text={caller.id} />],
           ['Organizations', organizations.map(({ name }) => name).join(', ') || 'none'],
-          ['Operator', caller.is_operator ? 'yes' : 'no'],
+          ...(caller.is_operator ? ([['Operator', 'yes']] as [string, string][]) : []),
         ]}
       />
       <Section title="Password">

@@ -6,13 +6,14 @@ import { session } from '../api/session.ts'
 import { useQuery } from '../api/use-query.ts'
 import { PublicFrame } from '../features/public-frame.tsx'
 import { count, usd } from '../lib/format.ts'
+import { lastProject } from '../lib/last-project.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { NoBreak } from '../ui/no-break.tsx'
 import { Section, useTitle } from '../ui/page.tsx'
 import { Mark } from '../ui/state.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, noValue, Table } from '../ui/table.tsx'
 
 type Item = RouteResponse<'catalogueList'>['items'][number]
 
@@ -112,14 +113,15 @@ interface GpuSectionProps {
 
 /** The types with one GPU model, and the lowest price per GPU. */
 function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
-  const prices = rows.flatMap((row) => usdPerGpu(row) ?? [])
+  const prices = rows.flatMap((row) => usdPerGpu(row) ?? []).toSorted((a, b) => a - b)
+  const [lowest, highest] = [prices[0], prices.at(-1)].map(usd)
   const memory = rows[0]?.gpu_memory_gb
   return (
     <Section
       title={model}
       about={[
         ...(memory ? [`${count(memory)} GB of memory per GPU`] : []),
-        ...(prices.length > 0 ? [`from ${usd(Math.min(...prices))} per GPU-hour`] : []),
+        ...(prices.length > 0 ? [`${lowest === highest ? '' : 'from '}${lowest} per GPU-hour`] : []),
       ].join(', ')}
     >
       <Table
@@ -147,6 +149,23 @@ function rowsOf(items: Item[]): Row[] {
   return [...rows.values()]
 }
 
+/** Links to the form for a VM of the type, if the user is signed in and has opened a project. */
+function TypeName({ type }: { type: string }) {
+  const projectId = session.isOpen() ? lastProject.get() : ''
+  if (!projectId) return <span className="font-medium">{type}</span>
+  return (
+    <Link
+      to="/projects/$projectId/vms/new"
+      params={{ projectId }}
+      search={{ type }}
+      className="font-medium hover:text-accent-text hover:underline"
+      title={`Create a VM of type ${type}`}
+    >
+      {type}
+    </Link>
+  )
+}
+
 const columns: Column<Row>[] = [
   {
     key: 'type',
@@ -155,7 +174,7 @@ const columns: Column<Row>[] = [
     sortBy: ({ type }) => type,
     cell: ({ type }) => (
       <NoBreak>
-        <span className="font-medium">{type}</span>
+        <TypeName type={type} />
       </NoBreak>
     ),
   },
@@ -174,15 +193,6 @@ const columns: Column<Row>[] = [
     align: 'right',
     sortBy: ({ usd_per_hour }) => usd_per_hour ?? undefined,
     cell: ({ usd_per_hour }) => usd(usd_per_hour),
-  },
-  {
-    key: 'per-gpu',
-    title: 'Per GPU-hour',
-    width: '150px',
-    align: 'right',
-    isFoldable: true,
-    sortBy: (row) => usdPerGpu(row) ?? undefined,
-    cell: (row) => usd(usdPerGpu(row)),
   },
   {
     key: 'stock',
@@ -213,6 +223,7 @@ const columns: Column<Row>[] = [
     title: 'Cores',
     width: '80px',
     align: 'right',
+    isFoldable: true,
     sortBy: ({ cpu_cores }) => cpu_cores,
     cell: ({ cpu_cores }) => cpu_cores,
   },
@@ -229,6 +240,6 @@ const columns: Column<Row>[] = [
     title: 'Scratch',
     width: '100px',
     align: 'right',
-    cell: ({ scratch_gb }) => (scratch_gb > 0 ? `${count(scratch_gb)} GB` : 'none'),
+    cell: ({ scratch_gb }) => (scratch_gb > 0 ? `${count(scratch_gb)} GB` : noValue),
   },
 ]

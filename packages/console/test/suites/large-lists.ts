@@ -64,15 +64,15 @@ describe.skipIf(isBrowserMissing)('large lists in the console', () => {
       { name: 'corpus', size: '10GiB', location: 'us-east1-a', labels: { team: 'vision' } },
     )
     await open('/disks')
-    await expect.poll(titles).toEqual(['Name', 'State', 'Actions'])
+    await expect.poll(titles).toEqual(['Name', 'Type', 'State', 'Actions'])
     await table
       .getByRole('row', {
-        name: /corpus .* Type persistent-ssd Size 10 GiB .* Location us-east1-a.* Labels team/,
+        name: /corpus persistent-ssd .* Size 10 GiB .* Location us-east1-a.* Labels team/,
       })
       .waitFor()
     await expect.poll(edges).toBe('')
     // If columns are cut off at an edge, the table fades out there.
-    await table.evaluate((frame) => frame.style.setProperty('width', '300px'))
+    await table.evaluate((frame) => frame.style.setProperty('width', '200px'))
     await expect.poll(edges).toBe('right')
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')

@@ -88,7 +88,7 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
     await operations.getByRole('row', { name: /Create VM succeeded/ }).waitFor()
     await main()
       .getByRole('table', { name: 'Events' })
-      .getByRole('row', { name: /Create VM succeeded/ })
+      .getByRole('row', { name: /VM created/ })
       .waitFor()
     expect(await inBothThemes(page, 'fleet-vm')).toEqual([])
     expect(await onNarrowScreen(page, 'fleet-vm')).toEqual([])

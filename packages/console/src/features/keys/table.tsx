@@ -6,7 +6,7 @@ import { useNow } from '../../lib/clock.ts'
 import { RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
-import { Table } from '../../ui/table.tsx'
+import { noValue, Table } from '../../ui/table.tsx'
 import { Ago, Until } from '../../ui/time.tsx'
 
 const never = <span className="text-ink-muted">never</span>
@@ -17,11 +17,10 @@ function Expiry({ iso }: { iso: string }) {
   return Date.parse(iso) > now ? <Until iso={iso} /> : <span className="text-amber-text">expired</span>
 }
 
-/** The name of the key that created this key. Only organization keys can create keys. */
+/** The name of the key that created this key. */
 function ParentKey({ id }: { id: string }) {
   const { organization_id } = useProject()
   const parents = useQuery(readAll('organizationKeyList', { organization_id }))
-  if (!id) return <span className="text-ink-muted">none</span>
   const parent = parents.data?.find((key) => key.id === id)
   return parent ? parent.name : <span className="mono">{id.slice(0, 8)}…</span>
 }
@@ -61,12 +60,17 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           width: 'minmax(110px, 1fr)',
           cell: (key) => key.allowed_cidrs.join(', ') || 'any',
         },
-        {
-          key: 'parent',
-          title: 'Created by key',
-          width: 'minmax(130px, 1fr)',
-          cell: (key) => <ParentKey id={key.parent_id} />,
-        },
+        // Only organization keys can create keys, so most lists have no key that another key created.
+        ...(keys.some(({ parent_id }) => parent_id)
+          ? [
+              {
+                key: 'parent',
+                title: 'Created by key',
+                width: 'minmax(130px, 1fr)',
+                cell: ({ parent_id }: AccessKey) => (parent_id ? <ParentKey id={parent_id} /> : noValue),
+              },
+            ]
+          : []),
         {
           key: 'used',
           title: 'Last used',

@@ -46,7 +46,7 @@ export function Sessions() {
                 key: 'address',
                 title: 'IP address',
                 width: 'minmax(130px, 1fr)',
-                cell: (session) => session.client_address,
+                cell: (session) => <span className="mono">{session.client_address}</span>,
               },
               {
                 key: 'used',
@@ -55,21 +55,21 @@ export function Sessions() {
                 align: 'right',
                 cell: (session) => <Ago iso={session.last_used_at} />,
               },
-              actionColumn('96px', (session: Session) => (
-                <Button
-                  size="small"
-                  kind="danger"
-                  reason={
-                    session.is_current
-                      ? 'This is your current session. Use Sign out in the account menu.'
-                      : undefined
-                  }
-                  onClick={() => signOut.mutate(session.id)}
-                  aria-label={`Sign out ${agentText(session.user_agent)} at ${session.client_address}`}
-                >
-                  Sign out
-                </Button>
-              )),
+              // The account menu signs out the current session.
+              actionColumn(
+                '96px',
+                (session: Session) =>
+                  !session.is_current && (
+                    <Button
+                      size="small"
+                      kind="danger"
+                      onClick={() => signOut.mutate(session.id)}
+                      aria-label={`Sign out ${agentText(session.user_agent)} at ${session.client_address}`}
+                    >
+                      Sign out
+                    </Button>
+                  ),
+              ),
             ]}
           />
         )}

@@ -7,7 +7,7 @@ import { usePrices } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { AnnotationDialog, ProtectedMark, protectionReason } from '../../features/annotations.tsx'
+import { AnnotationDialog, ProtectedMark } from '../../features/annotations.tsx'
 import { AttachThisDisk } from '../../features/attach-disk.tsx'
 import { CreateDisk } from '../../features/create-disk.tsx'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
@@ -27,6 +27,7 @@ import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, noValue, Table } from '../../ui/table.tsx'
 import { DeleteDialog, DetachFromVm, GrowDialog } from './change-dialogs.tsx'
+import { RowMenu } from './row-menu.tsx'
 
 type What = 'create' | 'attach' | 'detach' | 'edit' | 'grow' | 'delete'
 
@@ -163,7 +164,7 @@ export function Disks() {
           },
         ]
       : []),
-    actionColumn('250px', (disk) => {
+    actionColumn('128px', (disk) => {
       const busy = disk.state === 'available' ? undefined : `The disk is ${disk.state}.`
       return (
         <>
@@ -185,20 +186,7 @@ export function Disks() {
               Attach
             </Button>
           )}
-          <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', disk })}>
-            Edit
-          </Button>
-          <Button size="small" reason={whyNot ?? busy} onClick={() => setOpen({ what: 'grow', disk })}>
-            Resize
-          </Button>
-          <Button
-            size="small"
-            kind="danger"
-            reason={whyNot ?? busy ?? deleteProblem(disk)}
-            onClick={() => setOpen({ what: 'delete', disk })}
-          >
-            Delete
-          </Button>
+          <RowMenu {...{ disk, whyNot, busy }} onAsk={(what) => setOpen({ what, disk })} />
         </>
       )
     }),
@@ -283,13 +271,6 @@ export function Disks() {
       )}
     </Page>
   )
-}
-
-/** Returns why a disk cannot be deleted; undefined if it can. */
-function deleteProblem(disk: Disk): string | undefined {
-  if (disk.attached_to.some(({ vm_deleted }) => vm_deleted))
-    return 'Its VM was deleted while the host was down. Wait until the host is back.'
-  return disk.attached_to.length > 0 ? 'Detach the disk first.' : protectionReason(disk)
 }
 
 /** A disk that several VMs use is detached on each VM's page. */

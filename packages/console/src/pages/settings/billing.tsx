@@ -169,6 +169,8 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
   const [isHard, setHard] = useState(budget.hard_stop)
   const isNumber = limit === '' || /^\d+(\.\d{1,2})?$/.test(limit)
   const request = { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard }
+  const isChanged = request.monthly_usd !== budget.monthly_usd || isHard !== budget.hard_stop
+  const reason = whyNot ?? (!isNumber ? 'Correct the amount' : isChanged ? undefined : 'No changes yet')
   const save = useAction({
     run: () => client.budgetSet({ project_id: projectId }, request),
     done: () => (limit === '' ? 'Budget removed' : `Budget set to ${usd(Number(limit))} per month`),
@@ -183,7 +185,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (isNumber && !whyNot) save.mutate(undefined)
+    if (!reason) save.mutate(undefined)
   }
   return (
     <form onSubmit={submit} noValidate className="card flex max-w-xl flex-col gap-4 p-4">
@@ -221,12 +223,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         })}
       />
       <div>
-        <Button
-          type="submit"
-          kind="primary"
-          isBusy={save.isPending}
-          reason={whyNot ?? (isNumber ? undefined : 'Correct the amount')}
-        >
+        <Button type="submit" kind="primary" isBusy={save.isPending} reason={reason}>
           Save budget
         </Button>
       </div>

@@ -36,6 +36,14 @@ const limitText: Record<Role, string> = {
   owner: '',
 }
 
+const lastOwnerReason = 'This is the last owner. Make another member an owner first.'
+
+/** An organization must keep an owner who has accepted the invitation. */
+const isLastOwner = ({ user_id }: Member, members: Member[]): boolean => {
+  const owners = members.filter(({ role, state }) => role === 'owner' && state === 'active')
+  return owners.length === 1 && owners[0]!.user_id === user_id
+}
+
 export function Members() {
   const { organization_id } = useProject()
   const { caller, organizations, projects } = useMe()
@@ -148,8 +156,8 @@ export function Members() {
                 title: 'Role',
                 width: '120px',
                 cell: (member) =>
-                  whyNot ? (
-                    member.role
+                  whyNot || isLastOwner(member, data) ? (
+                    <span title={whyNot ?? lastOwnerReason}>{member.role}</span>
                   ) : (
                     <Select
                       isSmall
@@ -186,7 +194,7 @@ export function Members() {
                       verb="Remove"
                       name={member.email}
                       kind="danger"
-                      reason={whyNot}
+                      reason={whyNot ?? (isLastOwner(member, data) ? lastOwnerReason : undefined)}
                       onClick={() => {
                         setRevokesKeys(member.state === 'active')
                         setRemoving(member)

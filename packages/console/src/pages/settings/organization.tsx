@@ -1,4 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
@@ -42,11 +43,9 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
     failed: () => 'Could not change two-factor authentication',
     invalidates: ['organizationList'],
   })
+  const lacksOwn = !whyNot && !isRequired && !caller.has_totp
   const reason =
-    whyNot ??
-    (isRequired || caller.has_totp
-      ? undefined
-      : 'Set up two-factor authentication for your own account first.')
+    whyNot ?? (lacksOwn ? 'Set up two-factor authentication for your own account first.' : undefined)
   return (
     <Section title="Two-factor authentication">
       <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
@@ -54,6 +53,16 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
           {isRequired
             ? 'Required. Members have no access until they set it up. Access keys are not affected.'
             : 'Optional. Members can sign in with only a password.'}
+          {lacksOwn && (
+            <>
+              {' '}
+              To require it, first set it up for{' '}
+              <Link to="/account" className="link">
+                your own account
+              </Link>
+              .
+            </>
+          )}
         </span>
         <Button reason={reason} isBusy={update.isPending} onClick={() => update.mutate(!isRequired)}>
           {isRequired ? 'Make two-factor authentication optional' : 'Require two-factor authentication'}

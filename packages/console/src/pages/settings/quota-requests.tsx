@@ -5,7 +5,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { count, quotaLabel } from '../../lib/format.ts'
+import { count, plural, quotaLabel } from '../../lib/format.ts'
 import { curlCommand, shellQuote } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -28,35 +28,62 @@ export function OrganizationQuotas({ organizationId }: { organizationId: string 
     requests.data?.some((request) => request.state === 'open' && request.name === name) ?? false
   const requestable = (quotas.data?.items ?? []).filter((quota) => !isOpen(quota))
   return (
-    <Section
-      title="Organization quotas"
-      actions={
-        <Button
-          reason={whyNot ?? (requestable.length === 0 ? 'Every quota has an open request.' : undefined)}
-          onClick={() => setAsking(true)}
-        >
-          Request higher quota
-        </Button>
-      }
-    >
-      <Loaded query={quotas} rows={4}>
-        {({ items }) => (
-          <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
-            {items.map(({ name, used, max }) => (
-              <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
-            ))}
-          </div>
+    <>
+      <Section
+        title="Organization quotas"
+        actions={
+          <Button
+            reason={whyNot ?? (requestable.length === 0 ? 'Every quota has an open request.' : undefined)}
+            onClick={() => setAsking(true)}
+          >
+            Request higher quota
+          </Button>
+        }
+      >
+        <Loaded query={quotas} rows={4}>
+          {({ items }) => <Limits items={items} />}
+        </Loaded>
+        {isAsking && (
+          <RequestDialog
+            organizationId={organizationId}
+            quotas={requestable}
+            onClose={() => setAsking(false)}
+          />
         )}
-      </Loaded>
-      {requests.data && requests.data.length > 0 && <Requests rows={requests.data} />}
-      {isAsking && (
-        <RequestDialog
-          organizationId={organizationId}
-          quotas={requestable}
-          onClose={() => setAsking(false)}
-        />
+      </Section>
+      {requests.data && requests.data.length > 0 && (
+        <Section title="Quota requests">
+          <Requests rows={requests.data} />
+        </Section>
       )}
-    </Section>
+    </>
+  )
+}
+
+/** Shows the limits in use, and the others on demand. */
+function Limits({ items }: { items: OrganizationQuota[] }) {
+  const [showsUnused, setShowsUnused] = useState(false)
+  const inUse = items.filter(({ used }) => used > 0)
+  const unused = items.filter(({ used }) => used === 0)
+  const shown = showsUnused || inUse.length === 0 ? [...inUse, ...unused] : inUse
+  return (
+    <div className="card flex flex-col items-start gap-3 p-4">
+      <div className="grid w-full gap-x-6 gap-y-3 sm:grid-cols-2">
+        {shown.map(({ name, used, max }) => (
+          <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
+        ))}
+      </div>
+      {inUse.length > 0 && unused.length > 0 && (
+        <button
+          type="button"
+          className="link text-sm"
+          aria-expanded={showsUnused}
+          onClick={() => setShowsUnused(!showsUnused)}
+        >
+          {showsUnused ? 'Hide' : 'Show'} {plural(unused.length, 'unused limit')}
+        </button>
+      )}
+    </div>
   )
 }
 

@@ -1,6 +1,7 @@
-import type { Disk, VmType } from '@slipway/sdk'
+import type { Disk, Price, VmType } from '@slipway/sdk'
 import { useState } from 'react'
 import { CreateDisk } from '../../features/create-disk.tsx'
+import { diskUsdPerHour, monthlyText } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, Select } from '../../ui/field.tsx'
@@ -9,6 +10,7 @@ import type { Draft } from './draft.ts'
 interface DiskPickerProps {
   projectId: string
   disks: Disk[]
+  prices: Price[]
   location: string
   type: VmType
   /** True if the disks are for several VMs. */
@@ -41,7 +43,7 @@ export function DiskPicker(props: DiskPickerProps) {
   )
 }
 
-function FreeDisks({ disks, location, type, isForGroup, chosen, onChange }: DiskPickerProps) {
+function FreeDisks({ disks, prices, location, type, isForGroup, chosen, onChange }: DiskPickerProps) {
   const usable = disks.filter(
     (disk) =>
       disk.location === location &&
@@ -57,12 +59,13 @@ function FreeDisks({ disks, location, type, isForGroup, chosen, onChange }: Disk
       {usable.map((disk) => {
         const entry = chosen.find((each) => each.disk.id === disk.id)
         const mustBeReadOnly = disk.type === 'persistent-ssd' && (isForGroup || disk.attached_to.length > 0)
+        const price = diskUsdPerHour(disk, prices)
         const rest = chosen.filter((each) => each.disk.id !== disk.id)
         return (
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? `, read-only because it ${isForGroup ? 'will be attached to several VMs' : 'is attached to another VM'}` : ''}`}
+              hint={`${sizeText(disk.size)} ${disk.type}${price === null ? '' : `, ${monthlyText(price)}`}${mustBeReadOnly ? `, read-only because it ${isForGroup ? 'will be attached to several VMs' : 'is attached to another VM'}` : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

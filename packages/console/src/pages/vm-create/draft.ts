@@ -122,7 +122,7 @@ export function groupRequestOf(
 }
 
 /** Returns the first problem; null if there is none. */
-export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
+export function draftProblem(draft: Draft, keyIds: string[], hasSavedKeys: boolean): Problem | null {
   const name = draft.name === '' ? 'Enter a name' : nameProblem(draft.name)
   if (name) return { text: name, part: 'name' }
   const count = countProblem(draft)
@@ -136,7 +136,8 @@ export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   // The field itself shows the details.
   if (keyProblem(draft.key)) return { text: 'Correct the SSH public key', part: 'key' }
   const hasKey = trimKey(draft.key) !== '' || keyIds.length > 0
-  return hasKey ? null : { text: 'Choose or paste an SSH public key', part: 'key' }
+  if (hasKey) return null
+  return { text: hasSavedKeys ? 'Choose or paste an SSH public key' : 'Paste an SSH public key', part: 'key' }
 }
 
 export const countProblem = (draft: Draft): string => {

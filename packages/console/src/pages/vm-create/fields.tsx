@@ -120,12 +120,13 @@ export function FormFields(props: FormFieldsProps) {
   )
 }
 
-function Disks({ disks, resolved, count, onChange }: FormFieldsProps) {
+function Disks({ data, disks, resolved, count, onChange }: FormFieldsProps) {
   const projectId = useProjectId()
   return (
     <Fieldset title="Disks">
       <DiskPicker
         disks={disks}
+        prices={data.prices}
         location={resolved.location}
         type={resolved.type}
         isForGroup={count > 1}

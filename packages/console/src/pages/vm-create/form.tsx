@@ -70,7 +70,7 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
   const group = count > 1 ? groupRequestOf(request, draft, template) : null
   const ownProblem = firstProblem(
     { text: whyNot ?? '' },
-    draftProblem(draft, keyIds),
+    draftProblem(draft, keyIds, data.keys.length > 0),
     templateProblem(fullRequest, template),
   )
   const problem = firstProblem(
@@ -101,7 +101,6 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
   const save = (
     <SaveTemplate
       isPrimary={isTemplate}
-      className="max-lg:flex-1"
       request={fullRequest}
       template={template}
       templates={templates}

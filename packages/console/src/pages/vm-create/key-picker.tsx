@@ -33,7 +33,11 @@ export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: Key
               <div key={id} className="px-3 py-1.5">
                 <CheckField
                   label={name}
-                  hint={<span className="break-all">{`${type} ${fingerprint}`}</span>}
+                  hint={
+                    <span className="break-all">
+                      {type} <span className="mono">{fingerprint}</span>
+                    </span>
+                  }
                   isChecked={chosen.includes(id)}
                   onChange={(isChecked) =>
                     onChoose(isChecked ? [...chosen, id] : chosen.filter((each) => each !== id))

@@ -23,20 +23,11 @@ interface SaveTemplateProps {
 }
 
 /** Saves the values of the form as a template, or as a new version of one. */
-export function SaveTemplate({
-  isPrimary = false,
-  className,
-  ...props
-}: SaveTemplateProps & { isPrimary?: boolean; className?: string }) {
+export function SaveTemplate({ isPrimary = false, ...props }: SaveTemplateProps & { isPrimary?: boolean }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button
-        kind={isPrimary ? 'primary' : 'plain'}
-        {...(className && { className })}
-        reason={props.reason}
-        onClick={() => setOpen(true)}
-      >
+      <Button kind={isPrimary ? 'primary' : 'plain'} reason={props.reason} onClick={() => setOpen(true)}>
         Save as template
       </Button>
       {isOpen && <SaveDialog {...props} onClose={() => setOpen(false)} />}

@@ -1,6 +1,5 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
 import { count, memoryText, plural, usd } from '../../lib/format.ts'
-import { NoBreak } from '../../ui/no-break.tsx'
 import { partId } from './problem.tsx'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
@@ -36,7 +35,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
   const types = vmTypes.filter((type) => type.family === family)
   return (
     <div>
-      <div className="mb-1.5 flex items-baseline gap-2">
+      <div className="mb-1.5 flex flex-wrap items-baseline gap-x-2">
         <span className="font-medium">{families[family].model}</span>
         <span className="text-sm text-ink-muted">
           {count(families[family].gpuMemoryGb)} GB memory per GPU,{' '}
@@ -62,9 +61,9 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 aria-label={`${type.name}, ${type.cpuCores} cores, ${memoryText(type)}, ${usd(price?.usd)} per hour, ${stock.text}`}
               />
               <span className="text-base font-semibold">{type.name}</span>
-              <span className="figures text-ink-muted">
-                {type.cpuCores} cores, <NoBreak>{count(type.memoryGb)} GB RAM</NoBreak>
-              </span>
+              {/* Always two lines, so that the prices of all cards are on one line. */}
+              <span className="figures text-ink-muted">{type.cpuCores} cores</span>
+              <span className="figures text-ink-muted">{count(type.memoryGb)} GB RAM</span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
               <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>
                 {stock.text}

@@ -48,7 +48,7 @@ export function projectTests(tenant: Tenant): void {
     await page.keyboard.press('Escape')
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
     await open('/activity')
-    await page.getByRole('table', { name: 'Events' }).getByText('Attach disks succeeded').waitFor()
+    await page.getByRole('table', { name: 'Events' }).getByText('Disks attached').waitFor()
   })
 
   test('the editor previews a firewall rule, and the tester names the rule that decides', async () => {

@@ -2,9 +2,11 @@ import type { Address } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { usePriceOf } from '../../../api/prices.ts'
 import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
+import { usd } from '../../../lib/format.ts'
 import { curlCommand } from '../../../lib/shell.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
@@ -13,7 +15,7 @@ import { ErrorState } from '../../../ui/error.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { NoBreak } from '../../../ui/no-break.tsx'
 import { Empty, Page, Skeleton } from '../../../ui/page.tsx'
-import { Table } from '../../../ui/table.tsx'
+import { noValue, Table } from '../../../ui/table.tsx'
 import { AssignDialog, DeleteDialog, ReserveDialog, UnassignDialog } from './dialogs.tsx'
 
 type Open = { what: 'reserve' } | { what: 'assign' | 'unassign' | 'delete'; address: Address }
@@ -22,6 +24,7 @@ export function Addresses() {
   const projectId = useProjectId()
   const addresses = useQuery(readAll('addressList', { project_id: projectId }))
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
+  const idlePrice = usePriceOf(projectId)('reserved-address')
   const whyNot = useWhyNot('member')
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
@@ -66,7 +69,7 @@ export function Addresses() {
               key: 'name',
               title: 'Name',
               width: 'minmax(110px, 2fr)',
-              cell: (address) => address.name,
+              cell: (address) => <span className="font-medium">{address.name}</span>,
             },
             {
               key: 'address',
@@ -81,7 +84,14 @@ export function Addresses() {
               isFoldable: true,
               cell: ({ vm_id }) =>
                 vm_id === '' ? (
-                  <span className="text-ink-muted">None</span>
+                  // An address is billed while no VM has it.
+                  idlePrice === undefined ? (
+                    noValue
+                  ) : (
+                    <span className="figures text-ink-muted">
+                      {noValue}, billed {usd(idlePrice)}/h
+                    </span>
+                  )
                 ) : (
                   <Link
                     to="/projects/$projectId/vms/$vmId"
@@ -104,7 +114,6 @@ export function Addresses() {
                 <RowButton
                   verb={address.vm_id === '' ? 'Assign' : 'Move'}
                   name={address.name}
-                  kind="quiet"
                   reason={whyNot}
                   onClick={() => setOpen({ what: 'assign', address })}
                 />
@@ -120,7 +129,6 @@ export function Addresses() {
                   <RowButton
                     verb="Unassign"
                     name={address.name}
-                    kind="danger"
                     reason={whyNot}
                     onClick={() => setOpen({ what: 'unassign', address })}
                   />

@@ -7,7 +7,7 @@ import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
-import { ruleText } from '../../../lib/firewall-text.ts'
+import { networkNameOf, ruleText } from '../../../lib/firewall-text.ts'
 import { curlCommand, projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
@@ -101,6 +101,8 @@ interface RulesProps {
 
 function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesProps) {
   const nameOf = useEndpointNames(projectId)
+  const networks = useQuery(readAll('networkList', { project_id: projectId })).data
+  const textOf = (rule: FirewallRule) => ruleText(rule, nameOf, networkNameOf(rule, networks))
   const [deleting, setDeleting] = useState<FirewallRule | null>(null)
   const remove = useOperation({
     projectId,
@@ -122,9 +124,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
             className={`flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2 ${rule.id === decisiveId ? 'bg-accent-soft' : ''}`}
           >
             <span className="min-w-0 flex-1 basis-72">
-              <span className={`block ${rule.action === 'deny' ? 'text-red-text' : ''}`}>
-                {ruleText(rule, nameOf)}
-              </span>
+              <span className={`block ${rule.action === 'deny' ? 'text-red-text' : ''}`}>{textOf(rule)}</span>
               <span className="block text-sm text-ink-muted">{rule.name}</span>
             </span>
             <StateBadge state={rule.state} />
@@ -155,8 +155,8 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           {...submitProps(remove, deleting, () => setDeleting(null))}
         >
           <p>
-            This rule will no longer apply: “{ruleText(deleting, nameOf)}”. Connections that depend on it will
-            be interrupted.
+            This rule will no longer apply: “{textOf(deleting)}”. Connections that depend on it will be
+            interrupted.
           </p>
         </Confirm>
       )}

@@ -6,7 +6,7 @@ import { client } from '../../../api/client.ts'
 import { read, readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { ruleText } from '../../../lib/firewall-text.ts'
+import { networkNameOf, ruleText } from '../../../lib/firewall-text.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { projectCommands } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
@@ -123,7 +123,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
       >
         {isComplete
-          ? `${ruleText({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
+          ? `${ruleText({ action, direction, vpc_network_id, ...parts }, nameOf, networkNameOf({ vpc_network_id }, networks.data))}.`
           : 'Choose a source and a destination to preview the rule.'}
       </p>
       {isOpenToAll && (

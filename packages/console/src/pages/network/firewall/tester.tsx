@@ -49,6 +49,7 @@ export function Tester({
     event.preventDefault()
     if (source && destination) test.mutate()
   }
+  const reason = source && destination ? undefined : 'Choose a source and a destination'
   const rule = rules.find(({ id }) => id === test.data?.rule_id)
   return (
     <form
@@ -72,14 +73,15 @@ export function Tester({
       {protocol !== 'icmp' && (
         <TextField label="Destination port" inputMode="numeric" value={port} onChange={setPort} />
       )}
-      <Button
-        type="submit"
-        isBusy={test.isPending}
-        reason={source && destination ? undefined : 'Choose a source and a destination'}
-      >
+      <Button type="submit" isBusy={test.isPending} reason={reason}>
         Test
       </Button>
-      <div aria-live="polite" className="min-h-10">
+      <div aria-live="polite">
+        {!test.error && !test.data && (
+          <p className="text-sm text-ink-muted">
+            {reason ? `${reason}.` : 'The result and the deciding rule appear here.'}
+          </p>
+        )}
         {test.error && <ErrorNote error={test.error} />}
         {test.data && (
           <p className="flex items-start gap-2">

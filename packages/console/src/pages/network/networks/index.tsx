@@ -64,84 +64,87 @@ export function Networks() {
           that has VMs.
         </Empty>
       ) : (
-        networks.data.map((network) => {
-          const own = subnets.data.filter(({ vpc_network_id }) => vpc_network_id === network.id)
-          const whyNotNetwork =
-            own.length > 0 ? 'To delete the network, delete its subnets first.' : undefined
-          return (
-            <Section
-              key={network.id}
-              title={network.name}
-              actions={
-                <>
-                  <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'subnet', network })}>
-                    Add subnet
-                  </Button>
-                  <Button
-                    size="small"
-                    kind="danger"
-                    reason={whyNot ?? whyNotNetwork}
-                    onClick={() => setOpen({ what: 'delete', network })}
-                  >
-                    Delete
-                  </Button>
-                </>
-              }
-            >
-              <p className="text-ink-muted">
-                <span className="mono text-ink">{network.cidr}</span>, gateway{' '}
-                <span className="mono text-ink">{network.gateway}</span>
-                {whyNotNetwork && `. ${whyNotNetwork}`}
-              </p>
-              <Table
-                label={`Subnets of ${network.name}`}
-                rows={own}
-                rowKey={(subnet) => subnet.id}
-                empty={
-                  <p className="card px-4 py-3 text-ink-muted">
-                    No subnets yet. A network needs a subnet in each location that has VMs.
-                  </p>
-                }
-                columns={[
-                  {
-                    key: 'name',
-                    title: 'Subnet',
-                    width: 'minmax(140px, 2fr)',
-                    cell: (subnet) => subnet.name,
-                  },
-                  {
-                    key: 'cidr',
-                    title: 'CIDR block',
-                    width: 'minmax(136px, 1fr)',
-                    cell: (subnet) => <span className="mono">{subnet.cidr}</span>,
-                  },
-                  {
-                    key: 'location',
-                    title: 'Location',
-                    width: 'minmax(104px, 1fr)',
-                    cell: (subnet) => <NoBreak>{subnet.location}</NoBreak>,
-                  },
-                  {
-                    key: 'use',
-                    title: 'Usage',
-                    width: 'minmax(150px, 1fr)',
-                    isFoldable: true,
-                    cell: (subnet) => whyNotSubnet(subnet) ?? 'Not in use',
-                  },
-                  actionColumn('88px', (subnet: Subnet) => (
-                    <RowButton
-                      verb="Delete"
-                      name={subnet.name}
+        <div className="flex flex-col gap-8">
+          {networks.data.map((network) => {
+            const own = subnets.data.filter(({ vpc_network_id }) => vpc_network_id === network.id)
+            const whyNotNetwork =
+              own.length > 0 ? 'To delete the network, delete its subnets first.' : undefined
+            return (
+              <Section
+                key={network.id}
+                title={network.name}
+                actions={
+                  <>
+                    <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'subnet', network })}>
+                      Add subnet
+                    </Button>
+                    <Button
+                      size="small"
                       kind="danger"
-                      reason={whyNot ?? whyNotSubnet(subnet)}
-                      onClick={() => setOpen({ what: 'delete', subnet })}
-                    />
-                  )),
-                ]}
-              />
-            </Section>
-          )
-        })
+                      reason={whyNot ?? whyNotNetwork}
+                      onClick={() => setOpen({ what: 'delete', network })}
+                    >
+                      Delete
+                    </Button>
+                  </>
+                }
+              >
+                <p className="-mt-3 text-ink-muted">
+                  <span className="mono text-ink">{network.cidr}</span>, gateway{' '}
+                  <span className="mono text-ink">{network.gateway}</span>
+                  {whyNotNetwork && `. ${whyNotNetwork}`}
+                </p>
+                <Table
+                  label={`Subnets of ${network.name}`}
+                  rows={own}
+                  rowKey={(subnet) => subnet.id}
+                  empty={
+                    <p className="card px-4 py-3 text-ink-muted">
+                      No subnets yet. A network needs a subnet in each location that has VMs.
+                    </p>
+                  }
+                  columns={[
+                    {
+                      key: 'name',
+                      title: 'Subnet',
+                      width: 'minmax(216px, 2fr)',
+                      cell: (subnet) => <span className="font-medium">{subnet.name}</span>,
+                    },
+                    {
+                      key: 'cidr',
+                      title: 'CIDR block',
+                      width: 'minmax(136px, 1fr)',
+                      cell: (subnet) => <span className="mono">{subnet.cidr}</span>,
+                    },
+                    {
+                      key: 'location',
+                      title: 'Location',
+                      width: 'minmax(104px, 1fr)',
+                      isFoldable: true,
+                      cell: (subnet) => <NoBreak>{subnet.location}</NoBreak>,
+                    },
+                    {
+                      key: 'use',
+                      title: 'Usage',
+                      width: 'minmax(150px, 1fr)',
+                      isFoldable: true,
+                      cell: (subnet) => whyNotSubnet(subnet) ?? 'Not in use',
+                    },
+                    actionColumn('88px', (subnet: Subnet) => (
+                      <RowButton
+                        verb="Delete"
+                        name={subnet.name}
+                        kind="danger"
+                        reason={whyNot ?? whyNotSubnet(subnet)}
+                        onClick={() => setOpen({ what: 'delete', subnet })}
+                      />
+                    )),
+                  ]}
+                />
+              </Section>
+            )
+          })}
+        </div>
       )}
       {open?.what === 'network' && <NetworkDialog projectId={projectId} onClose={() => setOpen(null)} />}
       {open?.what === 'subnet' && (
