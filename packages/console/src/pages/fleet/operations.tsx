@@ -7,7 +7,11 @@ import { useQuery } from '../../api/use-query.ts'
 import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import { fleetPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
-import { type AdminOperation as Row, StuckActions } from '../../features/fleet/stuck-actions.tsx'
+import {
+  AbandonDialog,
+  type AdminOperation as Row,
+  StuckActions,
+} from '../../features/fleet/stuck-actions.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count, shortId, stepText } from '../../lib/format.ts'
@@ -52,6 +56,7 @@ export function FleetOperations() {
       refetchInterval: pollWhileRunning,
     })),
   }).flatMap(({ data }) => data ?? [])
+  const [abandoning, setAbandoning] = useState<Row | null>(null)
   const projects = useQuery(readAll('adminProjectList', {}))
   const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectText(project)]))
   const stuckIds = (operations.data?.items ?? [])
@@ -73,6 +78,7 @@ export function FleetOperations() {
           onRetried={() =>
             setRetriedIds((ids) => [...ids.filter((id) => id !== row.operation_id), row.operation_id])
           }
+          onAbandon={() => setAbandoning(row)}
           isSmall
         />
       ),
@@ -145,6 +151,7 @@ export function FleetOperations() {
           )
         }
       </Loaded>
+      {abandoning && <AbandonDialog operation={abandoning} onClose={() => setAbandoning(null)} />}
     </FleetPage>
   )
 }

@@ -6,7 +6,7 @@ import { useMe } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
-import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
+import { suspendColumn, useSuspension } from '../../features/fleet/suspension.tsx'
 import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operatorCommands, shellQuote } from '../../lib/shell.ts'
@@ -30,18 +30,27 @@ export function Users() {
   const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
   const [inviteUrl, setInviteUrl] = useState('')
-  const setSuspended = useAction({
-    run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
-    done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
+  const suspension = useSuspension<Row>({
+    suspend: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: true }),
+    restore: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: false }),
+    nameOf: ({ email }) => email,
+    explanation:
+      'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
+    whyNot: (row) =>
+      row.id === caller.id
+        ? 'You cannot suspend yourself.'
+        : row.state === 'invited'
+          ? 'The invitation has not been accepted yet.'
+          : undefined,
+    commandsOf: ({ id }) =>
+      operatorCommands({
+        cli: `slipway admin user suspend ${id}`,
+        method: 'PATCH',
+        path: `/users/${id}`,
+        body: { suspended: true },
+      }),
     invalidates: ['adminUserList'],
-    showsErrors: true,
   })
-  const whyNot = (row: Row) =>
-    row.id === caller.id
-      ? 'You cannot suspend yourself.'
-      : row.state === 'invited'
-        ? 'The invitation has not been accepted yet.'
-        : undefined
   return (
     <FleetPage
       actions={
@@ -85,24 +94,12 @@ export function Users() {
               },
               lastSignInColumn,
               { ...timestampColumn('Created', 'created_at'), isFoldable: true },
-              suspendColumn({
-                setSuspended,
-                nameOf: ({ email }) => email,
-                explanation:
-                  'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
-                whyNot,
-                commandsOf: ({ id }) =>
-                  operatorCommands({
-                    cli: `slipway admin user suspend ${id}`,
-                    method: 'PATCH',
-                    path: `/users/${id}`,
-                    body: { suspended: true },
-                  }),
-              }),
+              suspendColumn(suspension),
             ]}
           />
         )}
       </Loaded>
+      {suspension.dialog}
       {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
       {inviteUrl && (
         <SecretDialog
