@@ -49,7 +49,6 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
         </Button>
       ) : (
         <Button
-          kind="danger"
           reason={isSelf ? 'You cannot suspend yourself.' : undefined}
           onClick={() => setAsked('suspend')}
         >

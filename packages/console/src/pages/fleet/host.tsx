@@ -53,6 +53,7 @@ export function HostPage() {
       actions={<HostActions host={host.data} />}
       reasons={Object.values(whyNot(host.data))}
     >
+      <HostActionHelp />
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
         items={[
@@ -65,7 +66,6 @@ export function HostPage() {
         ]}
       />
       <HostMaintenance host={host.data} />
-      <HostActionHelp />
       <Section title="VMs">
         <Vms vms={host.data.vms} />
       </Section>
@@ -288,14 +288,33 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
           width: 'minmax(130px, 1fr)',
           cell: (gpu) => <span className="mono">{gpu.pci_address}</span>,
         },
-        { key: 'model', title: 'Model', width: 'minmax(150px, 1fr)', cell: (gpu) => gpu.model },
-        { key: 'numa', title: 'NUMA', width: '70px', align: 'right', cell: (gpu) => gpu.numa_node },
+        {
+          key: 'model',
+          title: 'Model',
+          width: 'minmax(150px, 1fr)',
+          isFoldable: true,
+          cell: (gpu) => gpu.model,
+        },
+        {
+          key: 'numa',
+          title: 'NUMA',
+          width: '70px',
+          align: 'right',
+          isFoldable: true,
+          cell: (gpu) => gpu.numa_node,
+        },
         { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
-        { key: 'health', title: 'Health', width: '150px', cell: (gpu) => <GpuHealth gpu={gpu} /> },
+        {
+          key: 'health',
+          title: 'Health',
+          width: '150px',
+          isFoldable: true,
+          cell: (gpu) => <GpuHealth gpu={gpu} />,
+        },
         {
           key: 'vm',
           title: 'VM',
-          width: 'minmax(150px, 1.6fr)',
+          width: 'minmax(130px, 1.6fr)',
           cell: (gpu) => {
             const vm = vms.find(({ id }) => id === gpu.vm_id)
             if (vm) return <TenantVmLink vm={vm} />

@@ -68,14 +68,14 @@ export function Images() {
               {
                 key: 'description',
                 title: 'Description',
-                width: 'minmax(150px, 2fr)',
+                width: 'minmax(140px, 2fr)',
                 isFoldable: true,
                 cell: (image) => image.description,
               },
               {
                 key: 'locations',
                 title: 'Locations',
-                width: 'minmax(160px, 1.6fr)',
+                width: 'minmax(215px, 1.6fr)',
                 isFoldable: true,
                 cell: (image) => <Sentence text={image.locations.join(', ') || 'none'} />,
               },

@@ -90,7 +90,7 @@ export function Organizations() {
               {
                 key: 'name',
                 title: 'Name',
-                width: 'minmax(180px, 3fr)',
+                width: 'minmax(160px, 3fr)',
                 sortBy: (row) => row.name,
                 cell: (row) => <OrganizationLink id={row.id} name={row.name} />,
               },
@@ -104,14 +104,14 @@ export function Organizations() {
               {
                 key: 'payment',
                 title: 'Payment',
-                width: 'minmax(168px, 1.2fr)',
+                width: 'minmax(150px, 1.2fr)',
                 sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
               {
                 key: 'spend',
                 title: 'Month (USD)',
-                width: '124px',
+                width: '120px',
                 align: 'right',
                 sortBy: (row) => row.month_to_date_usd,
                 cell: (row) => amount(row.month_to_date_usd),
@@ -119,7 +119,7 @@ export function Organizations() {
               {
                 key: 'projects',
                 title: 'Projects',
-                width: '96px',
+                width: '92px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.projects,
@@ -128,7 +128,7 @@ export function Organizations() {
               {
                 key: 'vms',
                 title: 'VMs',
-                width: '84px',
+                width: '76px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.vms,
@@ -146,7 +146,7 @@ export function Organizations() {
               {
                 key: 'id',
                 title: 'ID',
-                width: '130px',
+                width: '128px',
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },

@@ -44,7 +44,7 @@ export function QuotaRequests() {
           {
             key: 'quota',
             title: 'Quota',
-            width: 'minmax(130px, 1fr)',
+            width: 'minmax(150px, 1fr)',
             isFoldable: true,
             cell: ({ name }) => quotaLabel(name),
           },

@@ -77,7 +77,12 @@ export function Users() {
                 title: 'E-mail',
                 width: 'minmax(188px, 2fr)',
                 sortBy: (row) => row.email,
-                cell: (row) => <UserName row={row} />,
+                cell: (row) => (
+                  <>
+                    <UserName row={row} />
+                    {row.id === caller.id && <span className="text-ink-muted"> (you)</span>}
+                  </>
+                ),
               },
               {
                 key: 'state',
