@@ -19,6 +19,7 @@ import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { ErrorState } from '../../ui/error.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -198,9 +199,14 @@ function HostActions({ host }: { host: Host }) {
       >
         <p>
           The host will accept no new VMs.{' '}
-          {vms.length === 0
-            ? 'It has no VMs.'
-            : `The owners of its ${plural(vms.length, 'VM')} will be notified by an event. No VM will be stopped.`}
+          {vms.length === 0 ? (
+            'It has no VMs. To reverse this, uncordon the host.'
+          ) : (
+            <>
+              The tenants of its <NoBreak>{plural(vms.length, 'VM')}</NoBreak> will see an alert and get an
+              event. No VM will be stopped. To reverse this, use End drain.
+            </>
+          )}
         </p>
       </Confirm>
       <Confirm
@@ -215,9 +221,9 @@ function HostActions({ host }: { host: Host }) {
         {...submitProps(forget, undefined, () => setAsked(''))}
       >
         <p>
-          Use this only for a host that will not come back. The OS disks of its {plural(vms.length, 'VM')} and
-          the data disks on this host will be permanently lost. Reports from the host will be rejected until
-          it is registered again.
+          Use this only for a host that will not come back. The OS disks of its{' '}
+          <NoBreak>{plural(vms.length, 'VM')}</NoBreak> and the data disks on this host will be permanently
+          lost. Reports from the host will be rejected until it is registered again.
         </p>
       </Confirm>
       <Confirm

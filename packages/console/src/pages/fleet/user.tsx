@@ -63,7 +63,7 @@ export function UserPage() {
       </Section>
       {resetUrl && (
         <SecretDialog
-          title="Password reset link"
+          title={data.email ? `Password reset link for ${data.email}` : 'Password reset link'}
           secret={resetUrl}
           note="Send this link only to the user. It works once and expires in one hour."
           ifLost="You can create another link at any time."

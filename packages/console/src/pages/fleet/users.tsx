@@ -7,6 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn, useSuspension } from '../../features/fleet/suspension.tsx'
+import { suspendText } from '../../features/fleet/user-actions.tsx'
 import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operatorCommands, shellQuote } from '../../lib/shell.ts'
@@ -29,13 +30,12 @@ export function Users() {
   const { q = '' } = search
   const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
-  const [inviteUrl, setInviteUrl] = useState('')
+  const [invitation, setInvitation] = useState({ email: '', url: '' })
   const suspension = useSuspension<Row>({
     suspend: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: true }),
     restore: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: false }),
     nameOf: ({ email }) => email,
-    explanation:
-      'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
+    explanation: suspendText,
     whyNot: (row) =>
       row.id === caller.id
         ? 'You cannot suspend yourself.'
@@ -105,21 +105,31 @@ export function Users() {
         )}
       </Loaded>
       {suspension.dialog}
-      {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
-      {inviteUrl && (
+      {isAdding && (
+        <AddDialog
+          onClose={() => setAdding(false)}
+          onInvited={(email, url) => setInvitation({ email, url })}
+        />
+      )}
+      {invitation.url && (
         <SecretDialog
-          title="Invitation link"
-          secret={inviteUrl}
-          note="Send this link to the new user. Anyone with this link can use it once."
+          title={`Invitation link for ${invitation.email}`}
+          secret={invitation.url}
+          note="Send this link to the new user. Anyone with this link can use it once. It expires in 7 days."
           ifLost="To get another link, add the same address again."
-          onClose={() => setInviteUrl('')}
+          onClose={() => setInvitation({ email: '', url: '' })}
         />
       )}
     </FleetPage>
   )
 }
 
-function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (url: string) => void }) {
+interface AddDialogProps {
+  onClose: () => void
+  onInvited: (email: string, url: string) => void
+}
+
+function AddDialog({ onClose, onInvited }: AddDialogProps) {
   const organizations = useQuery(readAll('adminOrganizationList', {}))
   const [email, setEmail] = useState('')
   const [organizationId, setOrganizationId] = useState('')
@@ -144,7 +154,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       action="Add user"
       {...submitProps(add, undefined, ({ invite_url }) => {
         onClose()
-        onInvited(invite_url)
+        onInvited(request.email, invite_url)
       })}
       reason={
         !/^\S+@\S+$/.test(email.trim())
@@ -159,10 +169,19 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
         body: request,
       })}
     >
-      <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="off" autoFocus />
+      <TextField
+        label="E-mail"
+        type="email"
+        value={email}
+        onChange={setEmail}
+        hint="Next, you get an invitation link to send to the user."
+        autoComplete="off"
+        autoFocus
+      />
       <div className="grid grid-cols-2 gap-4">
         <SelectField
           label="Organization"
+          hint="Required unless Operator is selected."
           value={organizationId}
           onChange={setOrganizationId}
           choices={[
