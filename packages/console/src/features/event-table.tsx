@@ -7,6 +7,7 @@ import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import { durationOfGroup, type EventGroup, eventTone, groupEvents, operationOf } from '../lib/event-groups.ts'
 import {
+  count,
   eventText,
   preciseDuration,
   quotaLabel,
@@ -176,7 +177,7 @@ export function EventRows({
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string): string | undefined =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
-  const hasDurations = groups.some(({ events }) => events.length > 1)
+  const hasDurations = groups.some(hasDuration)
   const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openOperation, onOpen })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
@@ -228,13 +229,13 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   {
     key: 'what',
     title: 'Event',
-    width: 'minmax(216px, 1.6fr)',
+    width: 'minmax(210px, 1.6fr)',
     cell: (row) => <EventCell group={row} openSteps={openSteps} />,
   },
   {
     key: 'on',
     title: 'Resource',
-    width: 'minmax(140px, 1.6fr)',
+    width: 'minmax(152px, 1.6fr)',
     cell: ({ event }) => (
       <ResourceCell
         event={event}
@@ -260,7 +261,7 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   {
     key: 'when',
     title: zonedTitle('Time'),
-    width: '174px',
+    width: '168px',
     align: 'right',
     cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds hasZone={false} />,
   },
@@ -292,6 +293,7 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
           eventText(event)
         )}
         {detail && <span className="text-ink-muted">: {detail}</span>}
+        {!operation && events.length > 1 && <span className="text-ink-muted"> × {count(events.length)}</span>}
       </span>
     </span>
   )
@@ -310,6 +312,8 @@ const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => 
   cell: ({ event }) => <Sentence text={tenantOf(event) || noValue} />,
 })
 
+const hasDuration = ({ event, events }: Row): boolean => events.length > 1 && operationOf(event) !== ''
+
 /** The time from the first to the last event of an operation. */
 const durationColumn: Column<Row> = {
   key: 'took',
@@ -317,7 +321,7 @@ const durationColumn: Column<Row> = {
   width: '84px',
   align: 'right',
   isFoldable: true,
-  cell: (group) => group.events.length > 1 && preciseDuration(durationOfGroup(group)),
+  cell: (group) => hasDuration(group) && preciseDuration(durationOfGroup(group)),
 }
 
 const addressColumn: Column<Row> = {

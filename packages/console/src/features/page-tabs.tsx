@@ -32,15 +32,9 @@ interface FleetPageProps {
 /** An operator page. The sidebar links to the other operator pages. */
 export function FleetPage({ aside, actions, children }: FleetPageProps) {
   const { pathname } = useLocation()
-  const { name, path } = fleetPages.find((page) => page.path === pathname) ?? { name: '', path: '' }
+  const { name } = fleetPages.find((page) => page.path === pathname) ?? { name: '' }
   return (
-    <Page
-      title={path === '/fleet' ? 'Fleet' : name}
-      tabTitle={`Fleet ${name}`.trim()}
-      isWide
-      aside={aside}
-      actions={actions}
-    >
+    <Page title={name} tabTitle={`Fleet ${name}`.trim()} isWide aside={aside} actions={actions}>
       {children}
     </Page>
   )

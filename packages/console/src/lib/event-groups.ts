@@ -1,7 +1,7 @@
 import type { Event } from '@slipway/sdk'
 import type { Tone } from './states.ts'
 
-/** The events of one operation, or a single event without an operation. */
+/** The events of one operation, consecutive views by the same operator, or a single event. */
 export interface EventGroup<One extends Event = Event> {
   /** The event that shows the result or, while the operation runs, its progress. */
   event: One
@@ -13,14 +13,22 @@ export interface EventGroup<One extends Event = Event> {
 export const operationOf = ({ data }: Event): string =>
   typeof data.operation_id === 'string' ? data.operation_id : ''
 
-/** Groups events by operation. The given events and the groups are sorted, newest first. */
+/** Operators' pages read a tenant's data several times, and each read is an event. */
+const isSameView = (one: Event | undefined, other: Event): boolean =>
+  other.type === 'operator.read' &&
+  one?.type === other.type &&
+  one.actor === other.actor &&
+  one.resource_id === other.resource_id
+
+/** Groups events by operation, and repeated views by operators. The given events and the groups are sorted, newest first. */
 export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[] {
   const byOperation = new Map<string, One[]>()
   const groups: One[][] = []
   for (const event of events) {
     const operation = operationOf(event)
-    const group = byOperation.get(operation)
-    if (operation && group) group.push(event)
+    const last = groups.at(-1)
+    const group = operation ? byOperation.get(operation) : isSameView(last?.[0], event) ? last : undefined
+    if (group) group.push(event)
     else {
       const newGroup = [event]
       groups.push(newGroup)

@@ -214,7 +214,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
       .getByRole('button', { name: 'a100' })
       .click()
     await main().getByRole('heading', { name: 'Requests for a100 in eu-north1-a' }).waitFor()
-    await row(/^Capacity a100\.8x eu-north1-a waiting 1 8 0 no estimate/).waitFor()
+    await row(/^Capacity \/ \S+ a100\.8x eu-north1-a waiting 1 8 0 no estimate/).waitFor()
     expect(await findingsOn('fleet-queue')).toEqual([])
 
     await service.asOwner.vmDelete({ project_id, vm_id: operation.metadata.id })

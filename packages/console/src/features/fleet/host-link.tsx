@@ -11,8 +11,8 @@ export const HostNameLink = ({ id, name }: { id: string; name: string }) => (
   </Link>
 )
 
-/** Links to a host. Host names are unique only within a location, so the location is shown too. */
-export function HostLink({ hostId, location }: { hostId: string; location: string }) {
+/** Links to a host. Host names are unique only within a location, so lists show the location too. */
+export function HostLink({ hostId, location = '' }: { hostId: string; location?: string }) {
   const hosts = useQuery({ ...readAll('adminHostList', {}), staleTime: 60_000 })
   const name = hosts.data?.find(({ id }) => id === hostId)?.name ?? `…${shortId(hostId)}`
   return (
@@ -20,10 +20,12 @@ export function HostLink({ hostId, location }: { hostId: string; location: strin
       <Link to="/fleet/hosts/$hostId" params={{ hostId }} className="link">
         {name}
       </Link>
-      <span className="text-ink-muted">
-        {' '}
-        · <NoBreak>{location}</NoBreak>
-      </span>
+      {location && (
+        <span className="text-ink-muted">
+          {' '}
+          · <NoBreak>{location}</NoBreak>
+        </span>
+      )}
     </>
   )
 }

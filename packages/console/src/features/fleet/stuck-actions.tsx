@@ -1,5 +1,4 @@
 import type { RouteResponse } from '@slipway/sdk'
-import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { operatorCommands } from '../../lib/shell.ts'
@@ -12,12 +11,13 @@ export type AdminOperation = RouteResponse<'adminOperationList'>['items'][number
 interface StuckActionsProps {
   operation: AdminOperation
   onRetried?: () => void
+  /** Opens the confirmation, which the page shows outside of its table. */
+  onAbandon: () => void
   isSmall?: boolean
 }
 
 /** Retries or abandons a stuck operation. */
-export function StuckActions({ operation, onRetried, isSmall = false }: StuckActionsProps) {
-  const [isAbandoning, setAbandoning] = useState(false)
+export function StuckActions({ operation, onRetried, onAbandon, isSmall = false }: StuckActionsProps) {
   const target = { operation_id: operation.operation_id }
   const text = operationText(operation)
   const retry = useAction({
@@ -25,12 +25,6 @@ export function StuckActions({ operation, onRetried, isSmall = false }: StuckAct
     done: () => `Retrying: ${text}`,
     failed: () => `Could not retry: ${text}`,
     invalidates: ['adminOperationList', 'adminOperationGet'],
-  })
-  const abandon = useAction({
-    run: () => client.adminOperationAbandon(target),
-    done: () => `Abandoned: ${text}`,
-    invalidates: ['adminOperationList', 'adminOperationGet'],
-    showsErrors: true,
   })
   const size = isSmall ? { size: 'small' as const } : {}
   return (
@@ -45,27 +39,38 @@ export function StuckActions({ operation, onRetried, isSmall = false }: StuckAct
       >
         Retry
       </Button>
-      <Button {...size} kind="danger" onClick={() => setAbandoning(true)}>
+      <Button {...size} kind="danger" onClick={onAbandon}>
         Abandon
       </Button>
-      {isAbandoning && (
-        <Confirm
-          isOpen
-          onClose={() => setAbandoning(false)}
-          title={`Abandon the operation “${text}”`}
-          action="Abandon operation"
-          commands={operatorCommands({
-            cli: `slipway admin operation abandon ${operation.operation_id}`,
-            path: `/operations/${operation.operation_id}/abandon`,
-          })}
-          {...submitProps(abandon, undefined, () => setAbandoning(false))}
-        >
-          <p>
-            The operation will be marked as failed. Resources that it could not remove may need manual
-            cleanup.
-          </p>
-        </Confirm>
-      )}
     </>
+  )
+}
+
+/** Asks for confirmation before an operator abandons a stuck operation. */
+export function AbandonDialog({ operation, onClose }: { operation: AdminOperation; onClose: () => void }) {
+  const { operation_id } = operation
+  const text = operationText(operation)
+  const abandon = useAction({
+    run: () => client.adminOperationAbandon({ operation_id }),
+    done: () => `Abandoned: ${text}`,
+    invalidates: ['adminOperationList', 'adminOperationGet'],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Abandon the operation “${text}”`}
+      action="Abandon operation"
+      commands={operatorCommands({
+        cli: `slipway admin operation abandon ${operation_id}`,
+        path: `/operations/${operation_id}/abandon`,
+      })}
+      {...submitProps(abandon, undefined, onClose)}
+    >
+      <p>
+        The operation will be marked as failed. Resources that it could not remove may need manual cleanup.
+      </p>
+    </Confirm>
   )
 }

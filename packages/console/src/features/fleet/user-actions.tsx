@@ -49,7 +49,6 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
         </Button>
       ) : (
         <Button
-          kind="danger"
           reason={isSelf ? 'You cannot suspend yourself.' : undefined}
           onClick={() => setAsked('suspend')}
         >
@@ -64,18 +63,22 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
 interface Change {
   title: string
   action: string
-  text: string
+  /** Explains the effect. An operator can also change their own account. */
+  text: (user: AdminUserDetails, isSelf: boolean) => string
   done: string
   cli: string
   curl: [method: string, path: string, body?: object]
   run: (user_id: string) => Promise<unknown>
 }
 
+export const suspendText =
+  'The user will be signed out everywhere immediately. Keys that the user created will stop working. VMs and memberships will be kept, and Restore reverses the suspension.'
+
 const changes: Record<Question, Change> = {
   suspend: {
     title: 'Suspend',
     action: 'Suspend user',
-    text: 'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
+    text: () => suspendText,
     done: 'Suspended',
     cli: 'suspend',
     curl: ['PATCH', '', { suspended: true }],
@@ -84,7 +87,8 @@ const changes: Record<Question, Change> = {
   totp: {
     title: 'Remove two-factor authentication for',
     action: 'Remove two-factor',
-    text: 'All sessions of the user will end. The user can then sign in with only the password. First make sure that the user asked for this.',
+    text: () =>
+      'All sessions of the user will end. The user can then sign in with only the password. First make sure that the user asked for this.',
     done: 'Removed two-factor authentication for',
     cli: 'remove-totp',
     curl: ['DELETE', '/totp'],
@@ -93,7 +97,12 @@ const changes: Record<Question, Change> = {
   operator: {
     title: 'Remove operator access from',
     action: 'Remove operator access',
-    text: 'The operator keys that this user created will be revoked. Memberships will be kept.',
+    text: ({ memberships }, isSelf) =>
+      [
+        `${isSelf ? 'You' : 'The user'} will lose access to all pages under Fleet.`,
+        `The operator keys that ${isSelf ? 'you' : 'the user'} created will be revoked.`,
+        ...(memberships.length > 0 ? ['Memberships will be kept.'] : []),
+      ].join(' '),
     done: 'Removed operator access from',
     cli: 'unmark',
     curl: ['PATCH', '', { is_operator: false }],
@@ -110,6 +119,7 @@ function UserQuestion({
   what: Question
   onClose: () => void
 }) {
+  const { caller } = useMe()
   const { title, action, text, done, cli, curl, run } = changes[what]
   const act = useAction({
     run: () => run(user.id),
@@ -130,7 +140,7 @@ function UserQuestion({
         curl: curlCommand(method, `/v0.1/admin/users/${user.id}${path}`, body),
       }}
     >
-      <p>{text}</p>
+      <p>{text(user, user.id === caller.id)}</p>
     </Confirm>
   )
 }

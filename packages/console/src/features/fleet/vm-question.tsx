@@ -41,7 +41,10 @@ export function VmQuestion({
         commands={commands}
         {...submit}
       >
-        <p>The VM belongs to {tenant}. Its GPUs will be released. Any local scratch data will be lost.</p>
+        <p>
+          The VM belongs to {tenant}. Its GPUs will be released. Disks and addresses will be kept. Any local
+          scratch data will be lost.
+        </p>
       </Confirm>
     )
   return (

@@ -89,10 +89,10 @@ export function Capacity() {
           {(data) => (
             <Table
               label="Hosts by free GPUs"
-              rows={hostSizes(data)}
-              rowKey={({ model, location, size }) => `${model} ${location} ${size}`}
+              rows={hostSizes(data, capacity.data?.items ?? [])}
+              rowKey={({ family, location, size }) => `${family} ${location} ${size}`}
               columns={[
-                nameColumn('Model', ({ model }: HostSize) => model),
+                nameColumn('Family', ({ family }: HostSize) => family),
                 {
                   key: 'location',
                   title: 'Location',
@@ -131,28 +131,30 @@ export function Capacity() {
 }
 
 interface HostSize {
-  model: string
+  /** The family or, if it is not known, the model. */
+  family: string
   location: string
   /** The number of GPUs of each host. */
   size: number
   hosts: Host[]
 }
 
-/** Groups the hosts that accept VMs by model, location and number of GPUs. */
-function hostSizes(hosts: Host[]): HostSize[] {
+/** Groups the hosts that accept VMs by family, location and number of GPUs, in the order of the capacity table. */
+function hostSizes(hosts: Host[], capacity: Row[]): HostSize[] {
   const sizes = new Map<string, HostSize>()
   for (const host of hosts.filter(acceptsVms)) {
     const model = host.gpus[0]?.model
     if (!model) continue
+    const family: string = familyOfModel(model) ?? model
     const { location } = host
-    const key = `${model} ${location} ${host.gpus.length}`
-    const size = sizes.get(key) ?? { model, location, size: host.gpus.length, hosts: [] }
+    const key = `${family} ${location} ${host.gpus.length}`
+    const size = sizes.get(key) ?? { family, location, size: host.gpus.length, hosts: [] }
     size.hosts.push(host)
     sizes.set(key, size)
   }
-  return [...sizes.values()].toSorted(
-    (one, other) => one.model.localeCompare(other.model) || one.location.localeCompare(other.location),
-  )
+  const positionOf = ({ family, location }: HostSize) =>
+    capacity.findIndex((row) => row.family === family && row.location === location)
+  return [...sizes.values()].toSorted((one, other) => positionOf(one) - positionOf(other))
 }
 
 const isUnused = (host: Host) => host.gpus.every(({ state }) => state === 'free')

@@ -147,10 +147,11 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
         type="datetime-local"
         value={at}
         onChange={setAt}
+        hint="Tenants with VMs on this host see an alert immediately, and get an event 7 days, 24 hours and 1 hour before the start."
         problem={isPast ? 'Choose a time in the future.' : ''}
       />
       <TextField
-        label="Note for tenants"
+        label="Note for tenants (optional)"
         value={note}
         onChange={setNote}
         maxLength={500}

@@ -19,6 +19,7 @@ import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { ErrorState } from '../../ui/error.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -53,6 +54,7 @@ export function HostPage() {
       actions={<HostActions host={host.data} />}
       reasons={Object.values(whyNot(host.data))}
     >
+      <HostActionHelp />
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
         items={[
@@ -65,7 +67,6 @@ export function HostPage() {
         ]}
       />
       <HostMaintenance host={host.data} />
-      <HostActionHelp />
       <Section title="VMs">
         <Vms vms={host.data.vms} />
       </Section>
@@ -198,9 +199,14 @@ function HostActions({ host }: { host: Host }) {
       >
         <p>
           The host will accept no new VMs.{' '}
-          {vms.length === 0
-            ? 'It has no VMs.'
-            : `The owners of its ${plural(vms.length, 'VM')} will be notified by an event. No VM will be stopped.`}
+          {vms.length === 0 ? (
+            'It has no VMs. To reverse this, uncordon the host.'
+          ) : (
+            <>
+              The tenants of its <NoBreak>{plural(vms.length, 'VM')}</NoBreak> will see an alert and get an
+              event. No VM will be stopped. To reverse this, use End drain.
+            </>
+          )}
         </p>
       </Confirm>
       <Confirm
@@ -215,9 +221,9 @@ function HostActions({ host }: { host: Host }) {
         {...submitProps(forget, undefined, () => setAsked(''))}
       >
         <p>
-          Use this only for a host that will not come back. The OS disks of its {plural(vms.length, 'VM')} and
-          the data disks on this host will be permanently lost. Reports from the host will be rejected until
-          it is registered again.
+          Use this only for a host that will not come back. The OS disks of its{' '}
+          <NoBreak>{plural(vms.length, 'VM')}</NoBreak> and the data disks on this host will be permanently
+          lost. Reports from the host will be rejected until it is registered again.
         </p>
       </Confirm>
       <Confirm
@@ -288,14 +294,33 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
           width: 'minmax(130px, 1fr)',
           cell: (gpu) => <span className="mono">{gpu.pci_address}</span>,
         },
-        { key: 'model', title: 'Model', width: 'minmax(150px, 1fr)', cell: (gpu) => gpu.model },
-        { key: 'numa', title: 'NUMA', width: '70px', align: 'right', cell: (gpu) => gpu.numa_node },
+        {
+          key: 'model',
+          title: 'Model',
+          width: 'minmax(150px, 1fr)',
+          isFoldable: true,
+          cell: (gpu) => gpu.model,
+        },
+        {
+          key: 'numa',
+          title: 'NUMA',
+          width: '70px',
+          align: 'right',
+          isFoldable: true,
+          cell: (gpu) => gpu.numa_node,
+        },
         { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
-        { key: 'health', title: 'Health', width: '150px', cell: (gpu) => <GpuHealth gpu={gpu} /> },
+        {
+          key: 'health',
+          title: 'Health',
+          width: '150px',
+          isFoldable: true,
+          cell: (gpu) => <GpuHealth gpu={gpu} />,
+        },
         {
           key: 'vm',
           title: 'VM',
-          width: 'minmax(150px, 1.6fr)',
+          width: 'minmax(130px, 1.6fr)',
           cell: (gpu) => {
             const vm = vms.find(({ id }) => id === gpu.vm_id)
             if (vm) return <TenantVmLink vm={vm} />

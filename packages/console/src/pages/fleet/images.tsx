@@ -68,14 +68,14 @@ export function Images() {
               {
                 key: 'description',
                 title: 'Description',
-                width: 'minmax(150px, 2fr)',
+                width: 'minmax(140px, 2fr)',
                 isFoldable: true,
                 cell: (image) => image.description,
               },
               {
                 key: 'locations',
                 title: 'Locations',
-                width: 'minmax(160px, 1.6fr)',
+                width: 'minmax(215px, 1.6fr)',
                 isFoldable: true,
                 cell: (image) => <Sentence text={image.locations.join(', ') || 'none'} />,
               },
@@ -156,14 +156,16 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
             value={name}
             onChange={setName}
             placeholder="ubuntu24.04-nvidia:latest"
+            hint="Locations with real VMs accept only images that were imported with the command slipway-server images."
             isMono
             autoFocus
           />
-          <TextField label="Description" value={description} onChange={setDescription} />
+          <TextField label="Description (optional)" value={description} onChange={setDescription} />
         </>
       )}
       <fieldset className="flex flex-col gap-2">
-        <legend className="mb-1 text-sm font-medium">Locations</legend>
+        <legend className="mb-1 text-sm font-medium">Locations (optional)</legend>
+        <p className="text-sm text-ink-muted">No VM can be created from an image without locations.</p>
         {(locations.data?.items ?? []).map((location) => (
           <CheckField
             key={location.name}

@@ -1,10 +1,11 @@
 import type { OperationStep } from '@slipway/sdk'
 import { useParams } from '@tanstack/react-router'
+import { useState } from 'react'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
-import { StuckActions } from '../../features/fleet/stuck-actions.tsx'
+import { AbandonDialog, StuckActions } from '../../features/fleet/stuck-actions.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { operationText, StepList } from '../../features/steps.tsx'
 import { count, operationStepText, shortId } from '../../lib/format.ts'
@@ -33,6 +34,7 @@ export function FleetOperation() {
           : settingsPollMs,
   })
   const projects = useQuery(readAll('adminProjectList', {}))
+  const [isAbandoning, setAbandoning] = useState(false)
   const operation = query.data
   if (!operation)
     return (
@@ -50,7 +52,7 @@ export function FleetOperation() {
       title={`${operationText(operation)} ${name}`}
       trail={trail}
       aside={<StateBadge state={is_stuck ? 'stuck' : state} />}
-      actions={is_stuck && <StuckActions operation={operation} />}
+      actions={is_stuck && <StuckActions operation={operation} onAbandon={() => setAbandoning(true)} />}
     >
       {lastError && (
         <div role="status" className="card px-4 py-3">
@@ -78,6 +80,7 @@ export function FleetOperation() {
           <StepList steps={operation.steps.map((each) => (each.name === step ? markRunning(each) : each))} />
         </div>
       </Section>
+      {isAbandoning && <AbandonDialog operation={operation} onClose={() => setAbandoning(false)} />}
     </Page>
   )
 }

@@ -1,17 +1,23 @@
 import type { RouteId } from '@slipway/sdk'
-import { keepPreviousData, useQueries } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery, useQueries } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { invalidate } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import { fleetPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
-import { type AdminOperation as Row, StuckActions } from '../../features/fleet/stuck-actions.tsx'
+import {
+  AbandonDialog,
+  type AdminOperation as Row,
+  StuckActions,
+} from '../../features/fleet/stuck-actions.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count, shortId, stepText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
+import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { Select } from '../../ui/field.tsx'
@@ -30,12 +36,21 @@ const alertLists: RouteId[] = ['adminAlertList', 'organizationAlertList']
 export function FleetOperations() {
   const [search, setSearch] = useSearchState()
   const isOnlyStuck = search.show !== 'all'
-  const operations = useQuery({
-    ...read('adminOperationList', { query: isOnlyStuck ? { stuck: true, limit: 100 } : { limit: 100 } }),
+  const operations = useInfiniteQuery({
+    queryKey: ['adminOperationList', { isOnlyStuck }],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.adminOperationList(
+        { limit: 100, page_token: pageParam || undefined, ...(isOnlyStuck && { stuck: true }) },
+        { signal },
+      ),
+    getNextPageParam: (page) => page.next_page_token || undefined,
     placeholderData: keepPreviousData,
     // Each read is recorded in the audit log of every tenant shown, so poll only while an operation runs.
     refetchInterval: ({ state }) =>
-      state.data?.items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck) ? settingsPollMs : false,
+      state.data?.pages.some(({ items }) => items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck))
+        ? settingsPollMs
+        : false,
   })
   // A new alert about a stuck operation triggers a refetch of the list.
   const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: fleetPollMs })
@@ -52,15 +67,14 @@ export function FleetOperations() {
       refetchInterval: pollWhileRunning,
     })),
   }).flatMap(({ data }) => data ?? [])
+  const [abandoning, setAbandoning] = useState<Row | null>(null)
   const projects = useQuery(readAll('adminProjectList', {}))
   const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectText(project)]))
-  const stuckIds = (operations.data?.items ?? [])
-    .flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : []))
-    .join()
+  const listed = operations.data?.pages.flatMap(({ items }) => items) ?? []
+  const stuckIds = listed.flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : [])).join()
   // Every stuck operation has an alert.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the IDs change
   useEffect(() => void invalidate(alertLists), [stuckIds])
-  const listed = operations.data?.items ?? []
   const rows = isOnlyStuck
     ? [...retried.filter(({ operation_id }) => !isListed(listed, operation_id)), ...listed]
     : listed
@@ -73,6 +87,7 @@ export function FleetOperations() {
           onRetried={() =>
             setRetriedIds((ids) => [...ids.filter((id) => id !== row.operation_id), row.operation_id])
           }
+          onAbandon={() => setAbandoning(row)}
           isSmall
         />
       ),
@@ -130,7 +145,7 @@ export function FleetOperations() {
             { value: 'all', label: 'All tenants’ operations' },
           ]}
         />
-        {operations.data?.next_page_token && (
+        {operations.hasNextPage && (
           <span className="figures ml-auto text-ink-muted">Showing the newest {count(listed.length)}</span>
         )}
       </div>
@@ -145,6 +160,14 @@ export function FleetOperations() {
           )
         }
       </Loaded>
+      {operations.hasNextPage && (
+        <div>
+          <Button isBusy={operations.isFetchingNextPage} onClick={() => operations.fetchNextPage()}>
+            Show older operations
+          </Button>
+        </div>
+      )}
+      {abandoning && <AbandonDialog operation={abandoning} onClose={() => setAbandoning(null)} />}
     </FleetPage>
   )
 }

@@ -1,6 +1,7 @@
 import { Link, useParams } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { useOrganizationSuspension } from '../../features/fleet/organization-suspension.tsx'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { count, money, quotaLabel } from '../../lib/format.ts'
@@ -27,6 +28,7 @@ export function OrganizationPage() {
     ...read('adminOrganizationQuotaList', { params: { organization_id: organizationId } }),
     refetchInterval: settingsPollMs,
   })
+  const suspension = useOrganizationSuspension()
   const organization = organizations.data?.find(({ id }) => id === organizationId)
   if (!organization)
     return (
@@ -47,9 +49,7 @@ export function OrganizationPage() {
           <ButtonLink to="/fleet/vms" search={{ organization: organizationId }}>
             Show VMs
           </ButtonLink>
-          <ButtonLink to="/fleet/organizations" search={{ q: organizationId }}>
-            {organization.suspended ? 'Restore' : 'Suspend'}
-          </ButtonLink>
+          {suspension.button(organization)}
         </>
       }
     >
@@ -137,6 +137,7 @@ export function OrganizationPage() {
           )}
         </Loaded>
       </Section>
+      {suspension.dialog}
     </Page>
   )
 }

@@ -6,8 +6,9 @@ import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
+import { useOrganizationSuspension } from '../../features/fleet/organization-suspension.tsx'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
-import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
+import { suspendColumn } from '../../features/fleet/suspension.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { amount, count, plural, shortId } from '../../lib/format.ts'
 import { curlCommand, operatorCommands, shellQuote } from '../../lib/shell.ts'
@@ -17,7 +18,7 @@ import { Button } from '../../ui/button.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
+import { FilterInput, Select, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
@@ -39,27 +40,7 @@ export function Organizations() {
       ({ resource_type, organization_id }) => resource_type === 'invoice' && organization_id === id,
     )
   const [isCreating, setCreating] = useState(false)
-  const [stopsVms, setStopsVms] = useState(false)
-  const setSuspended = useAction({
-    run: (row: Row) =>
-      client.adminOrganizationUpdate(
-        { organization_id: row.id },
-        row.suspended ? { suspended: false } : { suspended: true, stop_vms: stopsVms },
-      ),
-    done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
-    invalidates: ['adminOrganizationList'],
-    showsErrors: true,
-  })
-  const suspensionText = (
-    <div className="flex flex-col gap-3">
-      <p>
-        The organization’s members and keys will immediately lose access to everything except billing. Its VMs
-        will keep running and be billed unless you also stop them. Restoring the organization will not start
-        stopped VMs.
-      </p>
-      <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
-    </div>
-  )
+  const suspension = useOrganizationSuspension()
   const create = (
     <Button kind="primary" icon={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
       Create organization
@@ -109,7 +90,7 @@ export function Organizations() {
               {
                 key: 'name',
                 title: 'Name',
-                width: 'minmax(180px, 3fr)',
+                width: 'minmax(160px, 3fr)',
                 sortBy: (row) => row.name,
                 cell: (row) => <OrganizationLink id={row.id} name={row.name} />,
               },
@@ -123,14 +104,14 @@ export function Organizations() {
               {
                 key: 'payment',
                 title: 'Payment',
-                width: 'minmax(168px, 1.2fr)',
+                width: 'minmax(150px, 1.2fr)',
                 sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
               {
                 key: 'spend',
                 title: 'Month (USD)',
-                width: '124px',
+                width: '120px',
                 align: 'right',
                 sortBy: (row) => row.month_to_date_usd,
                 cell: (row) => amount(row.month_to_date_usd),
@@ -138,7 +119,7 @@ export function Organizations() {
               {
                 key: 'projects',
                 title: 'Projects',
-                width: '96px',
+                width: '92px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.projects,
@@ -147,7 +128,7 @@ export function Organizations() {
               {
                 key: 'vms',
                 title: 'VMs',
-                width: '84px',
+                width: '76px',
                 isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.vms,
@@ -165,27 +146,17 @@ export function Organizations() {
               {
                 key: 'id',
                 title: 'ID',
-                width: '130px',
+                width: '128px',
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               ageColumn,
-              suspendColumn({
-                setSuspended,
-                nameOf: ({ name }) => name,
-                explanation: suspensionText,
-                commandsOf: ({ id }) =>
-                  operatorCommands({
-                    cli: `slipway admin org suspend ${id}${stopsVms ? ' --stop-vms' : ''}`,
-                    method: 'PATCH',
-                    path: `/organizations/${id}`,
-                    body: { suspended: true, stop_vms: stopsVms },
-                  }),
-              }),
+              suspendColumn(suspension),
             ]}
           />
         )}
       </Loaded>
+      {suspension.dialog}
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
     </FleetPage>
   )

@@ -17,6 +17,9 @@ interface Product {
   unit: Price['unit']
 }
 
+const unitOf = (name: string): string =>
+  groups.find(({ products }) => products.some((product) => product.name === name))?.text ?? ''
+
 const groups: { title: string; text: string; products: Product[] }[] = [
   ...familyNames.map((family) => ({
     title: families[family].model,
@@ -68,45 +71,50 @@ export function Prices() {
     setValues({})
   }
   return (
-    <FleetPage
-      actions={
-        <Button
-          kind="primary"
-          reason={
-            changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter amounts such as 1.45'
-          }
-          onClick={() => setAsking(true)}
-        >
-          Set prices
-        </Button>
-      }
-    >
+    <FleetPage>
       <Loaded query={prices} rows={12}>
         {(_data) => (
-          <div className="grid items-start gap-4 lg:grid-cols-2">
-            {groups.map(({ title, text, products }) => (
-              <section key={title} aria-label={title} className="card">
-                <h2 className="flex items-baseline justify-between border-b border-line px-4 py-2 font-semibold">
-                  {title} <span className="text-sm font-normal text-ink-muted">USD {text}</span>
-                </h2>
-                <div className="py-1.5">
-                  {products.map(({ name }) => (
-                    <div key={name} className="flex h-10 items-center justify-between gap-3 px-4">
-                      <span className="whitespace-nowrap">{name}</span>
-                      <input
-                        aria-label={`Price of ${name}, USD ${text}`}
-                        inputMode="decimal"
-                        placeholder="not set"
-                        value={values[name] ?? shown(priceOf(name))}
-                        onChange={(event) => setValues({ ...values, [name]: event.target.value })}
-                        className="figures h-8 w-28 rounded-md border border-line-strong bg-surface px-2.5 text-right"
-                      />
-                    </div>
-                  ))}
-                </div>
-              </section>
-            ))}
-          </div>
+          <>
+            <div className="grid items-start gap-4 lg:grid-cols-2">
+              {groups.map(({ title, text, products }) => (
+                <section key={title} aria-label={title} className="card">
+                  <h2 className="flex items-baseline justify-between gap-4 border-b border-line px-4 py-2 font-semibold">
+                    {title} <span className="text-right text-sm font-normal text-ink-muted">USD {text}</span>
+                  </h2>
+                  <div className="py-1.5">
+                    {products.map(({ name }) => (
+                      <div key={name} className="flex h-10 items-center justify-between gap-3 px-4">
+                        <span className="whitespace-nowrap">{name}</span>
+                        <input
+                          aria-label={`Price of ${name}, USD ${text}`}
+                          inputMode="decimal"
+                          placeholder="not set"
+                          value={values[name] ?? shown(priceOf(name))}
+                          onChange={(event) => setValues({ ...values, [name]: event.target.value })}
+                          className={`figures h-8 w-28 rounded-md border bg-surface px-2.5 text-right ${changed.some((each) => each.name === name) ? 'border-accent' : 'border-line-strong'}`}
+                        />
+                      </div>
+                    ))}
+                  </div>
+                </section>
+              ))}
+            </div>
+            {/* The button stays visible while the page scrolls. */}
+            <div className="card sticky bottom-0 flex flex-wrap items-center justify-end gap-x-4 gap-y-2 px-4 py-3">
+              <p className="min-w-0 flex-1 text-sm text-ink-muted">
+                {changed.length > 0 && `${plural(changed.length, 'price')} changed`}
+              </p>
+              <Button
+                kind="primary"
+                reason={
+                  changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter amounts such as 1.45'
+                }
+                onClick={() => setAsking(true)}
+              >
+                Set prices
+              </Button>
+            </div>
+          </>
         )}
       </Loaded>
       <Confirm
@@ -130,8 +138,8 @@ export function Prices() {
           {changed.map(({ name }) => (
             <li key={name} className="flex justify-between gap-4">
               <span>{name}</span>
-              <span className="figures">
-                {shown(priceOf(name)) || 'not set'} → {values[name]} USD
+              <span className="figures text-right">
+                {shown(priceOf(name)) || 'not set'} → {values[name]} USD {unitOf(name)}
               </span>
             </li>
           ))}

@@ -44,7 +44,7 @@ export function QuotaRequests() {
           {
             key: 'quota',
             title: 'Quota',
-            width: 'minmax(130px, 1fr)',
+            width: 'minmax(150px, 1fr)',
             isFoldable: true,
             cell: ({ name }) => quotaLabel(name),
           },
@@ -96,7 +96,7 @@ interface DecisionDialogProps {
 }
 
 function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
-  const { id, name, max, organization_name, reason } = request
+  const { id, name, current_max, max, organization_name, reason } = request
   const [note, setNote] = useState('')
   const body = { state: decision, ...(note.trim() && { note: note.trim() }) }
   const isApproval = decision === 'approved'
@@ -128,11 +128,10 @@ function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
       }}
     >
       <p>
-        {isApproval
-          ? `The quota for ${quotaLabel(name)} in ${organization_name} will be ${count(max)}.`
-          : `The quota for ${quotaLabel(name)} in ${organization_name} will not change.`}
+        Requested: {quotaLabel(name)} {count(current_max)} → {count(max)}.{' '}
+        {isApproval ? 'The new limit will apply immediately.' : 'The limit will not change.'}
       </p>
-      <p className="text-ink-muted">Reason: {reason}</p>
+      <p className="text-ink-muted">Their reason: {reason}</p>
       <TextField
         label="Note for the organization (optional)"
         value={note}

@@ -50,8 +50,16 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   // Every read of one project's quotas is recorded in the audit log, so do not poll.
   const projectQuotas = useQuery(read('adminQuotaList', { query: { project_id } }))
   return (
-    <>
-      <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
+    <Section
+      title="Limits"
+      actions={
+        <ProjectPicker
+          projects={projects}
+          value={project}
+          onChange={({ id }) => setSearch({ project: id })}
+        />
+      }
+    >
       <div className="grid grid-cols-1 items-start gap-x-6 gap-y-4 lg:grid-cols-2">
         <Section title={`Organization ${project.organization_name}`}>
           <p className="-mt-2 text-ink-muted">Limits for all projects of the organization combined.</p>
@@ -96,7 +104,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
           </Loaded>
         </Section>
       </div>
-    </>
+    </Section>
   )
 }
 

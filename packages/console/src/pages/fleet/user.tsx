@@ -49,7 +49,7 @@ export function UserPage() {
           ],
           ['Sessions', count(data.sessions)],
           ['Two-factor', data.has_totp ? 'on' : 'off'],
-          ['Password', data.has_password ? 'yes' : 'no (single sign-on only)'],
+          ['Password', data.has_password ? 'set' : 'not set (single sign-on only)'],
           ['Operator', data.is_operator ? 'yes' : 'no'],
           ['Created', <Timestamp key="created" iso={data.created_at} />],
           ['ID', <Copyable key="id" text={data.id} />],
@@ -63,7 +63,7 @@ export function UserPage() {
       </Section>
       {resetUrl && (
         <SecretDialog
-          title="Password reset link"
+          title={data.email ? `Password reset link for ${data.email}` : 'Password reset link'}
           secret={resetUrl}
           note="Send this link only to the user. It works once and expires in one hour."
           ifLost="You can create another link at any time."

@@ -6,7 +6,8 @@ import { useMe } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
-import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
+import { suspendColumn, useSuspension } from '../../features/fleet/suspension.tsx'
+import { suspendText } from '../../features/fleet/user-actions.tsx'
 import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operatorCommands, shellQuote } from '../../lib/shell.ts'
@@ -29,19 +30,27 @@ export function Users() {
   const { q = '' } = search
   const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
-  const [inviteUrl, setInviteUrl] = useState('')
-  const setSuspended = useAction({
-    run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
-    done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
+  const [invitation, setInvitation] = useState({ email: '', url: '' })
+  const suspension = useSuspension<Row>({
+    suspend: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: true }),
+    restore: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: false }),
+    nameOf: ({ email }) => email,
+    explanation: suspendText,
+    whyNot: (row) =>
+      row.id === caller.id
+        ? 'You cannot suspend yourself.'
+        : row.state === 'invited'
+          ? 'The invitation has not been accepted yet.'
+          : undefined,
+    commandsOf: ({ id }) =>
+      operatorCommands({
+        cli: `slipway admin user suspend ${id}`,
+        method: 'PATCH',
+        path: `/users/${id}`,
+        body: { suspended: true },
+      }),
     invalidates: ['adminUserList'],
-    showsErrors: true,
   })
-  const whyNot = (row: Row) =>
-    row.id === caller.id
-      ? 'You cannot suspend yourself.'
-      : row.state === 'invited'
-        ? 'The invitation has not been accepted yet.'
-        : undefined
   return (
     <FleetPage
       actions={
@@ -68,7 +77,12 @@ export function Users() {
                 title: 'E-mail',
                 width: 'minmax(188px, 2fr)',
                 sortBy: (row) => row.email,
-                cell: (row) => <UserName row={row} />,
+                cell: (row) => (
+                  <>
+                    <UserName row={row} />
+                    {row.id === caller.id && <span className="text-ink-muted"> (you)</span>}
+                  </>
+                ),
               },
               {
                 key: 'state',
@@ -85,39 +99,37 @@ export function Users() {
               },
               lastSignInColumn,
               { ...timestampColumn('Created', 'created_at'), isFoldable: true },
-              suspendColumn({
-                setSuspended,
-                nameOf: ({ email }) => email,
-                explanation:
-                  'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
-                whyNot,
-                commandsOf: ({ id }) =>
-                  operatorCommands({
-                    cli: `slipway admin user suspend ${id}`,
-                    method: 'PATCH',
-                    path: `/users/${id}`,
-                    body: { suspended: true },
-                  }),
-              }),
+              suspendColumn(suspension),
             ]}
           />
         )}
       </Loaded>
-      {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
-      {inviteUrl && (
+      {suspension.dialog}
+      {isAdding && (
+        <AddDialog
+          onClose={() => setAdding(false)}
+          onInvited={(email, url) => setInvitation({ email, url })}
+        />
+      )}
+      {invitation.url && (
         <SecretDialog
-          title="Invitation link"
-          secret={inviteUrl}
-          note="Send this link to the new user. Anyone with this link can use it once."
+          title={`Invitation link for ${invitation.email}`}
+          secret={invitation.url}
+          note="Send this link to the new user. Anyone with this link can use it once. It expires in 7 days."
           ifLost="To get another link, add the same address again."
-          onClose={() => setInviteUrl('')}
+          onClose={() => setInvitation({ email: '', url: '' })}
         />
       )}
     </FleetPage>
   )
 }
 
-function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (url: string) => void }) {
+interface AddDialogProps {
+  onClose: () => void
+  onInvited: (email: string, url: string) => void
+}
+
+function AddDialog({ onClose, onInvited }: AddDialogProps) {
   const organizations = useQuery(readAll('adminOrganizationList', {}))
   const [email, setEmail] = useState('')
   const [organizationId, setOrganizationId] = useState('')
@@ -142,7 +154,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       action="Add user"
       {...submitProps(add, undefined, ({ invite_url }) => {
         onClose()
-        onInvited(invite_url)
+        onInvited(request.email, invite_url)
       })}
       reason={
         !/^\S+@\S+$/.test(email.trim())
@@ -157,10 +169,19 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
         body: request,
       })}
     >
-      <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="off" autoFocus />
+      <TextField
+        label="E-mail"
+        type="email"
+        value={email}
+        onChange={setEmail}
+        hint="Next, you get an invitation link to send to the user."
+        autoComplete="off"
+        autoFocus
+      />
       <div className="grid grid-cols-2 gap-4">
         <SelectField
           label="Organization"
+          hint="Required unless Operator is selected."
           value={organizationId}
           onChange={setOrganizationId}
           choices={[

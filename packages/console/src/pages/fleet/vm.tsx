@@ -1,5 +1,5 @@
 import { vmActions } from '@slipway/sdk'
-import { Link, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useMe } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
@@ -90,7 +90,7 @@ export function FleetVm() {
           ['Project', vm.project_name],
           ['Type', vm.type],
           ['Location', vm.location],
-          ['Host', vm.host_id ? <HostLink key="host" hostId={vm.host_id} location={vm.location} /> : 'none'],
+          ['Host', vm.host_id ? <HostLink key="host" hostId={vm.host_id} /> : 'none'],
           ['Created', <Timestamp key="created" iso={vm.created_at} />],
           ['ID', <Copyable key="id" text={vm.id} />],
           ['Project ID', <Copyable key="project" text={vm.project_id} />],
@@ -107,14 +107,7 @@ function History({ vmId }: { vmId: string }) {
   const operations = useQuery(read('adminOperationList', { query: { resource_id: vmId, limit: 20 } }))
   return (
     <>
-      <Section
-        title="Operations"
-        actions={
-          <Link to="/fleet/operations" className="link text-sm">
-            Stuck operations of all tenants
-          </Link>
-        }
-      >
+      <Section title="Operations">
         <Loaded query={operations} rows={3}>
           {({ items }) => (
             <Table

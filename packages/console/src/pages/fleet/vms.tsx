@@ -90,7 +90,7 @@ export function FleetVms() {
           ]}
         />
         <span className="figures ml-auto text-ink-muted">
-          Showing {vms.hasNextPage && 'newest '}
+          Showing {vms.hasNextPage && 'the newest '}
           {count(rows.length)}
         </span>
       </div>

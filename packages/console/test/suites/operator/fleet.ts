@@ -50,7 +50,7 @@ export function fleetTests(operator: Operator): void {
     await main().getByText('No hosts match the filters.').waitFor()
     await openTabOf('Capacity')
     const sizes = main().getByRole('table', { name: 'Hosts by free GPUs' })
-    await sizes.getByRole('row', { name: /^L40S 48GB PCIe us-east1-a 8 2 1 2 2 2$/ }).waitFor()
+    await sizes.getByRole('row', { name: /^l40s-48gb us-east1-a 8 2 1 2 2 2$/ }).waitFor()
     expect(await page.title()).toBe('Fleet Capacity · Slipway')
   })
 

@@ -229,7 +229,7 @@ export function serviceTests(operator: Operator): void {
     await setUp('slpc_wrong')
     await first.page.getByRole('alert').getByText('Request ID').waitFor()
     await setUp(empty.setupCode)
-    await first.page.getByRole('heading', { level: 1, name: 'Fleet' }).waitFor()
+    await first.page.getByRole('heading', { level: 1, name: 'Map' }).waitFor()
     await first.page.getByRole('main').getByRole('heading', { name: 'us-east1-a' }).waitFor()
     expectNoComplaints(first)
     await first.page.context().close()

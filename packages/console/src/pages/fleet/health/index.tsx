@@ -41,7 +41,11 @@ export function FleetHealth() {
     <FleetPage>
       <Section
         title="Faults over time"
-        about="Faults that hosts found or guests reported. Other errors are shown only in the table."
+        about={
+          faults.data?.items.length
+            ? 'Faults that hosts found or guests reported. Other errors are shown only in the table.'
+            : 'Faults that hosts found or guests reported.'
+        }
         actions={
           <>
             <Select

@@ -36,7 +36,7 @@ export function FleetMap() {
       <Loaded query={hosts} rows={10}>
         {(data) => (
           <>
-            <div className="flex flex-wrap items-center gap-4">
+            <div className="flex flex-wrap items-center gap-2">
               <Select
                 isSmall
                 label="Family"
@@ -162,7 +162,7 @@ function LocationBand({ band, capacity, isDense }: LocationBandProps) {
               )}
             </div>
             <div
-              className={`grid ${isDense ? 'grid-cols-[repeat(auto-fill,minmax(64px,1fr))] gap-1' : 'grid-cols-[repeat(auto-fill,minmax(190px,1fr))] gap-2'}`}
+              className={`grid ${isDense ? 'grid-cols-[repeat(auto-fill,minmax(64px,1fr))] gap-1' : 'grid-cols-[repeat(auto-fill,minmax(156px,1fr))] gap-2 md:grid-cols-[repeat(auto-fill,minmax(190px,1fr))]'}`}
             >
               {hosts.map((host) => (
                 <HostTile key={host.id} host={host} isDense={isDense} />
@@ -196,7 +196,7 @@ const countHosts = (bands: Band[]): number =>
 
 function Legend() {
   return (
-    <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
+    <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted md:ml-2">
       {Object.entries(gpuStyles).map(([state, style]) => (
         <span key={state} className="inline-flex items-center gap-1.5">
           <span className={`size-3 rounded-[2px] border ${style}`} />

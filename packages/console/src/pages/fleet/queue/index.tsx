@@ -4,6 +4,7 @@ import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { countColumn, nameColumn } from '../../../features/fleet/columns.tsx'
 import { fleetPollMs, recordedPollMs } from '../../../features/fleet/poll.ts'
+import { projectText } from '../../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { shortId } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
@@ -22,10 +23,12 @@ type Request = ListItem<'adminCapacityRequestList'>
 export function FleetQueue() {
   const [search, setSearch] = useSearchState()
   const requests = useQuery({ ...readAll('adminCapacityRequestList', {}), refetchInterval: recordedPollMs })
-  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const projects = useQuery(readAll('adminProjectList', {}))
   const queues = useQueues()
-  const nameOf = ({ organization_id }: Request) =>
-    organizations.data?.find(({ id }) => id === organization_id)?.name ?? `…${shortId(organization_id)}`
+  const nameOf = ({ project_id }: Request) => {
+    const project = projects.data?.find(({ id }) => id === project_id)
+    return project ? projectText(project) : `…${shortId(project_id)}`
+  }
   const queue = queues.find(
     ({ family, location }) => family === search.family && location === search.location,
   )
@@ -130,8 +133,8 @@ const queueColumns = (onShow: (queue: { family: string; location: string }) => v
   },
 ]
 
-const requestColumns = (organizationOf: (row: Request) => string): Column<Request>[] => [
-  { ...nameColumn('Organization', organizationOf), width: 'minmax(124px, 1.2fr)' },
+const requestColumns = (tenantOf: (row: Request) => string): Column<Request>[] => [
+  { ...nameColumn('Project', tenantOf), width: 'minmax(140px, 1.4fr)' },
   { key: 'what', title: 'Waiting for', width: 'minmax(116px, 1fr)', cell: wantedOf },
   {
     key: 'location',
@@ -141,12 +144,12 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
   },
   { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
   countColumn('Position', (row) => row.position ?? noValue),
-  { ...countColumn('GPUs', (row: Request) => row.gpus_wanted, '70px'), isFoldable: true },
-  { ...countColumn('Held', (row: Request) => row.gpus_held, '70px'), isFoldable: true },
+  { ...countColumn('GPUs', (row: Request) => row.gpus_wanted, '60px'), isFoldable: true },
+  { ...countColumn('Held', (row: Request) => row.gpus_held, '60px'), isFoldable: true },
   {
     key: 'likely',
     title: 'Expected',
-    width: 'minmax(110px, 1fr)',
+    width: 'minmax(160px, 1fr)',
     isFoldable: true,
     cell: ({ state, held_until, estimate }) =>
       state === 'held' && held_until ? (
@@ -164,11 +167,11 @@ const requestColumns = (organizationOf: (row: Request) => string): Column<Reques
   {
     key: 'blocked',
     title: 'Blocked by',
-    width: '110px',
+    width: '96px',
     isFoldable: true,
     cell: (row) => row.blocked_by || noValue,
   },
-  ageColumn,
+  { ...ageColumn, width: '96px' },
 ]
 
 /** Returns the location of the held GPUs, or the locations where the request is waiting. */
