@@ -6,8 +6,8 @@ import { errorText } from '../../lib/error-text.ts'
 import { firstNames, plural } from '../../lib/format.ts'
 import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
-import { FormDialog } from '../../ui/dialog.tsx'
-import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { FormDialog, TypedName } from '../../ui/dialog.tsx'
+import { CheckField, SelectField } from '../../ui/field.tsx'
 import { NoBreak, Sentence } from '../../ui/no-break.tsx'
 import { type BulkProgress, type Failure, failureText, reportBulk, resultText, runBulk } from './bulk-run.ts'
 import { type BulkInput, type BulkName, bulkAction, bulkCommands } from './bulk-table.ts'
@@ -83,15 +83,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
             )}
           </div>
           <InputFields what={what} vms={targets} input={input} onChange={setInput} />
-          {typedName && (
-            <TextField
-              label={`Type ${typedName} to confirm`}
-              value={typed}
-              onChange={setTyped}
-              autoComplete="off"
-              isMono
-            />
-          )}
+          {typedName && <TypedName name={typedName} value={typed} onChange={setTyped} />}
         </>
       )}
     </FormDialog>
