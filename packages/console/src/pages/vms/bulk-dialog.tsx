@@ -2,6 +2,8 @@ import type { Vm } from '@slipway/sdk'
 import { useEffect, useRef, useState } from 'react'
 import { LabelsField } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
+import { reservedAddressOf } from '../../lib/addresses.ts'
+import { dataDisksOf } from '../../lib/disks.ts'
 import { errorText } from '../../lib/error-text.ts'
 import { firstNames, plural } from '../../lib/format.ts'
 import { parseLabels } from '../../lib/labels.ts'
@@ -114,18 +116,35 @@ function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; sk
     <>
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
       {what === 'stop' && <ActionEffects action="STOP" vms={targets} />}
-      {what === 'delete' && (
-        <p>
-          OS disks and unreserved addresses will be permanently deleted. Data disks and reserved addresses
-          will be kept.
-        </p>
-      )}
+      {what === 'delete' && <DeleteEffects vms={targets} />}
       {skipped.length > 0 && (
         <p className="mt-2">
           {plural(skipped.length, 'selected VM')} {skipped.length === 1 ? 'is' : 'are'} {skippedText[what]}{' '}
           and will be skipped: <Sentence text={firstNames(skipped.map((vm) => vm.name))} />.
         </p>
       )}
+    </>
+  )
+}
+
+function DeleteEffects({ vms }: { vms: Vm[] }) {
+  const dataDisks = dataDisksOf(vms)
+  const reserved = vms.filter((vm) => reservedAddressOf(vm) !== '')
+  const kept = [
+    ...(dataDisks.length > 0 ? [plural(dataDisks.length, 'data disk')] : []),
+    ...(reserved.length > 0 ? [plural(reserved.length, 'reserved address', 'reserved addresses')] : []),
+  ]
+  const hasScratch = vms.some(({ scratch_gb }) => scratch_gb > 0)
+  return (
+    <>
+      <p>
+        <b className="font-medium text-ink">Will be deleted:</b> OS disks
+        {hasScratch && ', local scratch data'} and unreserved addresses.
+      </p>
+      <p className="mt-1">
+        <b className="font-medium text-ink">Will be kept:</b>{' '}
+        {kept.length > 0 ? `${kept.join(' and ')}.` : 'nothing.'}
+      </p>
     </>
   )
 }
