@@ -47,7 +47,7 @@ const ofProject: Record<string, Opening> = {
   'resize-group': ['/groups/GROUP', 'Resize'],
   'delete-group': ['/groups/GROUP', 'Delete group'],
   template: ['/templates', 'trainer'],
-  'delete-template': ['/templates', 'trainer', 'Delete version'],
+  'delete-template': ['/templates', 'trainer', /^Delete (template|version)$/],
   'cancel-request': ['/queue', 'Cancel nightly'],
 
   'detach-disk': ['/disks', 'Detach results'],

@@ -152,7 +152,7 @@ export function AnnotationDialog({
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Edit ${resource.name}`}
+      title={`Edit ${kind === 'vm' ? 'VM' : kind} ${resource.name}`}
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={

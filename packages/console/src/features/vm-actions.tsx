@@ -3,6 +3,8 @@ import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
 import { usePriceOf } from '../api/prices.ts'
+import { reservedAddressOf } from '../lib/addresses.ts'
+import { dataDisksOf } from '../lib/disks.ts'
 import { firstNames, plural, usd } from '../lib/format.ts'
 import { projectCommands, shellQuote } from '../lib/shell.ts'
 import { stateWord } from '../lib/states.ts'
@@ -31,7 +33,13 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
   const sum = usd(priced.reduce((sum, vm) => sum + (usdPerHour(vm.type) ?? vm.usd_per_hour ?? 0), 0))
   const isOne = vms.length === 1
   const scratch = vms.filter((vm) => vm.scratch_gb > 0)
-  if (action === 'RESET') return <p>Hard reset: unsaved data will be lost. The VM will keep its GPUs.</p>
+  if (action === 'RESET')
+    return (
+      <p>
+        Hard reset: unsaved data will be lost. The VM will keep its GPUs, disks and addresses.
+        {scratch.length > 0 && ' Local scratch data may be lost.'}
+      </p>
+    )
   if (action === 'REPLACE')
     return (
       <>
@@ -55,7 +63,7 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
       <p>
         {isOne ? 'Its GPUs will be released and the VM' : 'GPUs will be released and the VMs'} will no longer
         be billed: this saves <b className="figures font-medium text-ink">{sum}/h</b>. Disks and addresses
-        will be kept.
+        will be kept{stoppedCosts(vms)}.
       </p>
       {scratch.length > 0 && (
         <p className="mt-2">
@@ -65,6 +73,15 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
       )}
     </>
   )
+}
+
+/** Returns what is billed while the VMs are stopped, as the end of a sentence; empty if there is nothing. */
+function stoppedCosts(vms: Vm[]): string {
+  const costs = [
+    ...(dataDisksOf(vms).length > 0 ? ['data disks'] : []),
+    ...(vms.some((vm) => reservedAddressOf(vm) !== '') ? ['reserved addresses'] : []),
+  ]
+  return costs.length === 0 ? '' : `; ${costs.join(' and ')} are billed`
 }
 
 /** Returns the number of VMs with scratch data and, unless all VMs have it, names: "5 VMs: a, b, c and 2 more". */
@@ -158,7 +175,7 @@ export function VmActions({ vm }: { vm: Vm }) {
       <Confirm
         isOpen={asked !== null && !reasonFor(asked)}
         onClose={() => setAsked(null)}
-        title={`${confirmed?.verb} ${vm.name}`}
+        title={`${confirmed?.verb} VM ${vm.name}`}
         action={`${confirmed?.verb} VM`}
         isBusy={act.isPending}
         error={null}

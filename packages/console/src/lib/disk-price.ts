@@ -16,5 +16,12 @@ export function diskUsdPerHour({ type, size }: Pick<Disk, 'type' | 'size'>, pric
   return price ? price.usd * gibOf(size) : null
 }
 
+/** Returns the price of a snapshot or image of a disk, which uses at most the size of the disk; empty if unknown. */
+export function copyPriceText(product: 'snapshot' | 'custom-image', size: string, prices: Price[]): string {
+  const price = prices.find(({ product_name }) => product_name === product)
+  if (!price || !size) return ''
+  return `Billed by the storage that it uses: at most ${monthlyText(price.usd * gibOf(size))}.`
+}
+
 /** Returns a price per hour as a price per month: "73.00 USD per month". */
 export const monthlyText = (usdPerHour: number): string => `${money(usdPerHour * hoursPerMonth)} per month`

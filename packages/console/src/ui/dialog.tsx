@@ -20,8 +20,9 @@ interface DialogProps {
 
 export function Dialog({ isOpen, onClose, title, children, isWide = false, firstFocus }: DialogProps) {
   const popup = useRef<HTMLDivElement>(null)
-  const firstField = () =>
-    popup.current?.querySelector<HTMLElement>('[autofocus], input, select, textarea') ?? true
+  const find = (selector: string) => popup.current?.querySelector<HTMLElement>(selector)
+  const initialFocus = () =>
+    find('[data-typed-name]') ?? firstFocus?.current ?? find('[autofocus], input, select, textarea') ?? true
   return (
     <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <Base.Portal>
@@ -30,7 +31,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false, first
           <Base.Popup
             data-modal
             ref={popup}
-            initialFocus={firstFocus ?? firstField}
+            initialFocus={initialFocus}
             className={`w-full rounded-md border border-line-strong bg-surface p-5 shadow-float ${isWide ? 'max-w-2xl' : 'max-w-md'}`}
           >
             <div className="mb-3 flex items-start justify-between gap-4">
@@ -85,7 +86,8 @@ export function FormDialog({
     if (!reason && !isBusy) onSubmit()
   }
   return (
-    // Enter must not confirm a destructive action, so Cancel has the focus.
+    // Enter must not confirm a destructive action, so Cancel has the focus. A name that must be typed comes
+    // before it, because the form cannot be submitted until the name is complete.
     <Dialog {...dialog} firstFocus={kind === 'danger' ? cancel : dialog.firstFocus}>
       <form onSubmit={submit} noValidate>
         <div className="flex flex-col gap-4">{children}</div>
@@ -148,15 +150,25 @@ export function Confirm({ nameToType = '', children, ...rest }: ConfirmProps) {
   return (
     <FormDialog {...rest} kind="danger" reason={mustType ? `Type ${nameToType} to confirm` : undefined}>
       <div className="text-ink-muted">{children}</div>
-      {nameToType && (
-        <TextField
-          label={`Type ${nameToType} to confirm`}
-          value={typed}
-          onChange={setTyped}
-          autoComplete="off"
-          isMono
-        />
-      )}
+      {nameToType && <TypedName name={nameToType} value={typed} onChange={setTyped} />}
     </FormDialog>
   )
 }
+
+interface TypedNameProps {
+  name: string
+  value: string
+  onChange: (value: string) => void
+}
+
+/** The field in which the user types a name to confirm. It has the initial focus. */
+export const TypedName = ({ name, value, onChange }: TypedNameProps) => (
+  <TextField
+    label={`Type ${name} to confirm`}
+    value={value}
+    onChange={onChange}
+    autoComplete="off"
+    isMono
+    data-typed-name
+  />
+)

@@ -1,10 +1,10 @@
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from './button.tsx'
-import { Copyable } from './copy.tsx'
+import { copyText } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Icon } from './icon.tsx'
 
-/** Shows a secret once. Escape or a click outside asks before it closes the dialog. */
+/** Shows a secret once. Until the secret has been copied, closing the dialog needs a second step. */
 export function SecretDialog({
   title,
   secret,
@@ -14,23 +14,37 @@ export function SecretDialog({
 }: {
   title: string
   secret: string
-  note: string
+  note: ReactNode
   /** Explains how to get another secret. */
   ifLost: string
   onClose: () => void
 }) {
   const [isLeaving, setLeaving] = useState(false)
+  const [isCopied, setCopied] = useState(false)
+  const markCopied = () => {
+    setCopied(true)
+    setLeaving(false)
+  }
+  const leave = () => (isLeaving || isCopied ? onClose() : setLeaving(true))
   return (
-    <Dialog isOpen onClose={() => (isLeaving ? onClose() : setLeaving(true))} title={title} isWide>
+    <Dialog isOpen onClose={leave} title={title} isWide>
       <p className="flex items-start gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
         <Icon name="triangle-alert" size={16} className="mt-0.5 shrink-0 text-amber-text" />
         Copy it now. It is shown only once.
       </p>
       <div
         data-secret
-        className="mt-3 flex min-w-0 items-center rounded-md border border-line bg-sunken px-3 py-2"
+        // The secret can also be selected and copied without the button.
+        onCopy={markCopied}
+        className="mt-3 flex items-start justify-between gap-3 rounded-md border border-line bg-sunken px-3 py-2 max-sm:flex-col"
       >
-        <Copyable text={secret} label="Copy the secret" />
+        <span className="mono min-w-0 self-center wrap-anywhere max-sm:self-start">{secret}</span>
+        <Button
+          icon={<Icon name={isCopied ? 'check' : 'copy'} size={14} />}
+          onClick={() => void copyText(secret).then(markCopied)}
+        >
+          {isCopied ? 'Copied' : 'Copy'}
+        </Button>
       </div>
       <p className="mt-3 text-sm text-ink-muted">{note}</p>
       {isLeaving && (
@@ -44,7 +58,7 @@ export function SecretDialog({
             Close anyway
           </Button>
         )}
-        <Button kind="primary" onClick={isLeaving ? () => setLeaving(false) : onClose}>
+        <Button kind="primary" onClick={isLeaving ? () => setLeaving(false) : leave}>
           {isLeaving ? 'Keep open' : 'Done'}
         </Button>
       </div>

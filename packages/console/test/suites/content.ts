@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { wide } from '../support/appearance.ts'
 import {
+  closeSecret,
   createVm,
   inBothThemes,
   isBrowserMissing,
@@ -101,7 +102,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await dialog().getByText('It is shown only once').waitFor()
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
     expect(webhook!.event_types).toEqual(['disk.*', 'vm.crashed'])
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await main()
       .getByRole('row', { name: /Disks, VM crashed/ })
       .waitFor()

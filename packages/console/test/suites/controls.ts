@@ -279,7 +279,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     }
   })
 
-  test('a confirmation of a destructive action has the focus on Cancel', async () => {
+  test('Enter does not confirm a destructive action', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
     // The reason is visible without hovering over the button.
@@ -289,8 +289,15 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
       expect(y, `${action} is at the top of the page`).toBeLessThan(200)
       await main().getByRole('button', { name: action }).click()
       await dialog().waitFor()
-      await page.waitForFunction(() => document.activeElement?.textContent === 'Cancel')
-      await page.keyboard.press('Enter')
+      if (action === 'Delete VM') {
+        await dialog().getByLabel('Type trainer to confirm').and(page.locator(':focus')).waitFor()
+        await page.keyboard.type('train')
+        await page.keyboard.press('Enter')
+        await dialog().getByRole('button', { name: 'Cancel' }).click()
+      } else {
+        await page.waitForFunction(() => document.activeElement?.textContent === 'Cancel')
+        await page.keyboard.press('Enter')
+      }
       await dialog().waitFor({ state: 'detached' })
     }
     expect((await service.asOwner.vmGet({ project_id, vm_id: vm.id })).state).toBe('STATE_RUNNING')

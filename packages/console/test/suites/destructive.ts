@@ -2,6 +2,7 @@ import type { Disk, Vm } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { describe, expect, test } from 'vitest'
 import {
+  closeSecret,
   createVm,
   inBothThemes,
   isBrowserMissing,
@@ -102,7 +103,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
       await dialog().getByLabel('Name').fill(name)
       await fill()
       await dialog().getByRole('button', { name: 'Create key' }).click()
-      await dialog().getByRole('button', { name: 'Done' }).click()
+      await closeSecret(dialog())
     }
     const daysLeft = (iso: string) => Math.round((Date.parse(iso) - Date.now()) / 86_400_000)
     await create('Create key', 'reader', async () => {
@@ -125,7 +126,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     expect(daysLeft(watcher!.expires_at)).toBe(30)
   })
 
-  test('Escape asks for confirmation before it closes a dialog that shows a new secret', async () => {
+  test('a dialog that shows a new secret asks before it closes, until the secret is copied', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/keys')
     await page.getByRole('button', { name: 'Create key' }).first().click()
@@ -137,6 +138,9 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await dialog().getByRole('button', { name: 'Keep open' }).click()
     await dialog().getByText(/^slp/).waitFor()
     await dialog().getByRole('button', { name: 'Done' }).click()
+    await dialog().getByRole('button', { name: 'Close anyway' }).waitFor()
+    await dialog().getByRole('button', { name: 'Keep open' }).click()
+    await closeSecret(dialog())
     await dialog().waitFor({ state: 'detached' })
   })
 
@@ -151,11 +155,11 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
         .getByText(/\/accept#code=/)
         .textContent()
     const first = await link()
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await page.getByRole('button', { name: 'Invite grace@danger.example again' }).click()
     await dialog().getByText('It is shown only once').waitFor()
     expect(await link()).not.toBe(first)
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await page.getByLabel('Role of grace@danger.example').selectOption('owner')
     await dialog().getByText('An owner can do everything').waitFor()
     await dialog().getByRole('button', { name: 'Cancel' }).click()

@@ -6,6 +6,7 @@ import decodeQr from 'qr/decode.js'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
+  closeSecret,
   createVm,
   isBrowserMissing,
   modalOf,
@@ -120,7 +121,7 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await factor.getByRole('button', { name: 'Confirm' }).click()
     const secrets = page.getByRole('dialog', { name: 'Recovery codes' })
     const [recovery = ''] = ((await secrets.locator('[data-secret] .mono').textContent()) ?? '').split(' ')
-    await secrets.getByRole('button', { name: 'Done' }).click()
+    await closeSecret(secrets)
     await factor.getByText('You enter a code each time you sign in.').waitFor()
     expect(await factor.getByRole('alert').count()).toBe(0)
     // A new browser must enter a code.
@@ -191,8 +192,7 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await dialog().waitFor({ state: 'detached' })
     await tabTo(/^Delete VM\b/)
     await press('Enter')
-    await dialog().getByRole('button', { name: 'Cancel' }).and(page.locator(':focus')).waitFor()
-    await tabTo(/to confirm/)
+    await dialog().getByLabel('to confirm').and(page.locator(':focus')).waitFor()
     await type('by-keyboard')
     await press('Enter')
     await result(page, 'Deleted by-keyboard').waitFor()

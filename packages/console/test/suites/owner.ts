@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
+  closeSecret,
   expectNoComplaints,
   inBothThemes,
   isBrowserMissing,
@@ -188,7 +189,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await dialog()
       .getByText(/^whsec_/)
       .waitFor()
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await main().getByRole('link', { name: receiver.url }).click()
     await page.getByRole('heading', { level: 1, name: new URL(receiver.url).host }).waitFor()
     await main().getByRole('button', { name: 'Edit' }).click()
@@ -262,7 +263,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
       (await dialog()
         .getByText(/\/accept#code=/)
         .textContent()) ?? ''
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await main().getByRole('row', { name: /grace/ }).getByText('invited').waitFor()
 
     const guest = await openTab(await scene.browser.newContext())

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
+  closeSecret,
   createVm,
   inBothThemes,
   isBrowserMissing,
@@ -120,7 +121,7 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
     await dialog()
       .getByText(/\/reset#code=/)
       .waitFor()
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     await main().getByRole('button', { name: 'Suspend' }).click()
     await dialog().getByRole('button', { name: 'Suspend user' }).click()
     await main().getByText('suspended', { exact: true }).waitFor()

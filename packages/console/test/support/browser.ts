@@ -1,6 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { setTheme, wide } from './appearance.ts'
 import { launch, visit } from './browser-program.ts'
@@ -75,6 +75,13 @@ export const pressChord = (page: Page, first: string, second: string) =>
 
 /** The open dialog. Toasts also have the role `dialog`. */
 export const modalOf = (page: Page) => page.locator('[role="dialog"][data-modal]')
+
+/** Copies the secret in a dialog, because a dialog whose secret was not copied asks before it closes. */
+export async function closeSecret(dialog: Locator): Promise<void> {
+  await dialog.getByRole('button', { name: 'Copy', exact: true }).click()
+  await dialog.getByText('Copied').waitFor()
+  await dialog.getByRole('button', { name: 'Done' }).click()
+}
 
 /** Finds the toast with the result of an action. */
 export const result = (page: Page, words: string | RegExp) =>

@@ -24,7 +24,7 @@ export function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onCl
       isOpen
       isWide={isRunning}
       onClose={onClose}
-      title={`Detach ${disk.name}`}
+      title={`Detach disk ${disk.name}`}
       action="Detach disk"
       {...submitProps(detach, undefined, onClose)}
       commands={projectCommands(vm.project_id, {
@@ -43,7 +43,8 @@ export function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onCl
             <b className="font-medium text-ink">Unmount the disk first.</b>
           </p>
           <p className="mt-3 mb-1">
-            Device in the VM: <span className="mono break-all text-ink">{guestDevice(disk)}</span>
+            Device in the VM:{' '}
+            <span className="mono inline-block max-w-full wrap-anywhere text-ink">{guestDevice(disk)}</span>
           </p>
           <CommandTabs label="Commands to run in the VM" lines={[['Shell', unmountCommands(disk)]]} />
         </>

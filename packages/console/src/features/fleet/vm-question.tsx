@@ -36,7 +36,7 @@ export function VmQuestion({
       <Confirm
         isOpen
         onClose={onClose}
-        title={`Stop ${vm.name}`}
+        title={`Stop VM ${vm.name}`}
         action="Stop VM"
         commands={commands}
         {...submit}
@@ -51,13 +51,16 @@ export function VmQuestion({
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Delete ${vm.name}`}
+      title={`Delete VM ${vm.name}`}
       action="Delete VM"
       nameToType={vm.name}
       commands={commands}
       {...submit}
     >
-      <p>The VM belongs to {tenant}. Its OS disk will be permanently deleted. Data disks will be kept.</p>
+      <p>
+        The VM belongs to {tenant}. Its OS disk and any local scratch data will be permanently deleted. Data
+        disks will be kept.
+      </p>
     </Confirm>
   )
 }

@@ -120,7 +120,7 @@ export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<t
         hint={
           kind === 'signing'
             ? 'For clients that sign their requests to /v1 or /v1alpha5. This API works only if an operator has enabled it.'
-            : undefined
+            : 'For programs that send the key as a bearer token, such as the CLI, the SDK and Terraform.'
         }
       />
     </>

@@ -52,7 +52,7 @@ export function OrganizationKeys() {
       {created && (
         <KeySecret
           created={created}
-          title="New organization key"
+          title={`New organization key ${created.name}`}
           note="The key works in every project of the organization, with the rights of its role."
           onClose={() => setCreated(null)}
         />
@@ -61,7 +61,7 @@ export function OrganizationKeys() {
         <Confirm
           isOpen
           onClose={() => setRevoking(null)}
-          title={`Revoke ${revoking.name}`}
+          title={`Revoke key ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
           commands={organizationCommands(organization_id, {
@@ -99,6 +99,7 @@ function CreateDialog({
   return (
     <FormDialog
       isOpen
+      isWide
       onClose={onClose}
       title="Create organization key"
       action="Create key"

@@ -1,4 +1,5 @@
 import type { AccessKey } from '@slipway/sdk'
+import type { ReactNode } from 'react'
 import { SecretDialog } from '../../ui/secret.tsx'
 
 export type CreatedKey = AccessKey & { secret: string }
@@ -12,7 +13,7 @@ export function KeySecret({
 }: {
   created: CreatedKey
   title: string
-  note: string
+  note: ReactNode
   onClose: () => void
 }) {
   const isSigning = created.kind === 'signing'

@@ -3,11 +3,11 @@ import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { usePrices } from '../../api/prices.ts'
-import { read } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { DetachDialog } from '../../features/disks/detach-dialog.tsx'
 import { diskUsdPerHour, monthlyText } from '../../lib/disk-price.ts'
-import { sizeText } from '../../lib/format.ts'
+import { plural, sizeText } from '../../lib/format.ts'
 import { growCommands } from '../../lib/guest-commands.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { CommandTabs } from '../../ui/commands.tsx'
@@ -81,6 +81,8 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
 }
 
 export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
+  const copies = useQuery(readAll('snapshotList', { project_id: projectId })).data ?? []
+  const snapshots = copies.filter(({ created_from }) => created_from === disk.id).length
   const remove = useOperation({
     projectId,
     run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
@@ -105,7 +107,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
     >
       <p>
         All data on this {sizeText(disk.size)} disk will be permanently deleted.
-        {disk.type === 'persistent-ssd' && ' Its snapshots will be kept.'}
+        {snapshots > 0 && ` Its ${plural(snapshots, 'snapshot')} will be kept.`}
       </p>
     </Confirm>
   )

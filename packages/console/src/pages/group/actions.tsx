@@ -7,6 +7,7 @@ import { usePriceOf } from '../../api/prices.ts'
 import { protectionReason } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
+import { dataDisksOf } from '../../lib/disks.ts'
 import { plural, usd } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
@@ -100,7 +101,7 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Stop ${group.name}`}
+      title={`Stop group ${group.name}`}
       action={`Stop ${plural(vms.length, 'VM')}`}
       commands={projectCommands(group.project_id, {
         cli: `slipway group stop ${shellQuote(group.name)}`,
@@ -124,6 +125,8 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
     invalidates: [...changedRoutes],
     showsErrors: true,
   })
+  const price = usePriceOf(group.project_id)(vms[0]?.type ?? '')
+  const priceText = price === undefined ? '' : `, ${usd(group.desired_count * price)}/h`
   const isValid = text !== '' && Number.isInteger(count) && count >= 0 && count <= maxGroupMembers
   const problem = isValid ? '' : `Enter a number from 0 to ${maxGroupMembers}.`
   const fits = isApiError(resize.error) ? resize.error.fits : undefined
@@ -131,7 +134,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Resize ${group.name}`}
+      title={`Resize group ${group.name}`}
       action="Resize group"
       kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
       {...submitProps(resize, undefined, onClose)}
@@ -156,6 +159,7 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
           setText(value)
         }}
         problem={problem}
+        hint={`Currently ${plural(group.desired_count, 'VM')}${priceText}. At most ${maxGroupMembers}.`}
       />
       {isValid && <ResizeEffects group={group} vms={vms} count={count} />}
       {fits !== undefined && fits > 0 && (
@@ -214,9 +218,8 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     invalidates: [...changedRoutes],
     showsErrors: true,
   })
-  const hasDataDisks = vms.some(({ disks }) =>
-    disks.some(({ attachment_type }) => attachment_type === 'data'),
-  )
+  const hasDataDisks = dataDisksOf(vms).length > 0
+  const hasScratch = vms.some(({ scratch_gb }) => scratch_gb > 0)
   const kept = [
     ...(hasDataDisks ? [deletesDisks ? 'data disks that were attached later' : 'all data disks'] : []),
     ...(vms.some((vm) => reservedAddressOf(vm) !== '') ? ['reserved addresses'] : []),
@@ -225,7 +228,7 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Delete ${group.name}`}
+      title={`Delete group ${group.name}`}
       action="Delete group"
       {...submitProps(remove, undefined, onClose)}
       nameToType={group.name}
@@ -237,7 +240,8 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     >
       <p>
         <b className="font-medium text-ink">Will be deleted:</b> the group and its{' '}
-        {plural(group.members.length, 'VM')}, with their OS disks and unreserved addresses.
+        {plural(group.members.length, 'VM')}, with their OS disks
+        {hasScratch && ', local scratch data'} and unreserved addresses.
       </p>
       <p className="mt-1">
         <b className="font-medium text-ink">Will be kept:</b>{' '}

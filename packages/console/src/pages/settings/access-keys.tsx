@@ -71,8 +71,13 @@ export function AccessKeys() {
       {created && (
         <KeySecret
           created={created}
-          title="New access key"
-          note="Send the key as Authorization: Bearer …, or use it with slipway login --access-key."
+          title={`New access key ${created.name}`}
+          note={
+            <>
+              Send the key as <span className="mono">Authorization: Bearer …</span>, or use it with{' '}
+              <span className="mono">slipway login --access-key</span>.
+            </>
+          }
           onClose={() => setCreated(null)}
         />
       )}
@@ -80,7 +85,7 @@ export function AccessKeys() {
         <Confirm
           isOpen
           onClose={() => setRevoking(null)}
-          title={`Revoke ${revoking.name}`}
+          title={`Revoke key ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
           commands={projectCommands(projectId, {

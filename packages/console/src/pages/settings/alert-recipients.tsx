@@ -83,7 +83,9 @@ function RecipientsDialog({ organizationId, emails, onClose }: RecipientsDialogP
           ? `${wrong} is not an e-mail address`
           : wanted.length > maxRecipients
             ? `Enter at most ${maxRecipients} addresses`
-            : undefined
+            : wanted.join() === emails.join()
+              ? 'No changes yet'
+              : undefined
       }
       commands={{
         cli: `slipway org alert-recipients ${wanted.length === 0 ? '--none' : wanted.map(shellQuote).join(' ')}`,

@@ -51,7 +51,7 @@ export function Members() {
   const whyNot = useWhyNot('owner')
   const [isInviting, setInviting] = useState(false)
   const [removing, setRemoving] = useState<Member | null>(null)
-  const [inviteUrl, setInviteUrl] = useState('')
+  const [invited, setInvited] = useState<{ email: string; url: string } | null>(null)
   const [promoted, setPromoted] = useState<Member | null>(null)
   const [demoted, setDemoted] = useState<{ member: Member; role: Role } | null>(null)
   const [revokesKeys, setRevokesKeys] = useState(false)
@@ -65,7 +65,7 @@ export function Members() {
   const inviteAgain = useAction({
     run: async ({ email, role }: Member) => {
       const { invite_url } = await client.memberCreate({ organization_id }, { email, role })
-      setInviteUrl(invite_url)
+      if (invite_url) setInvited({ email, url: invite_url })
     },
     done: () => '',
     failed: ({ email }) => `Could not invite ${email} again`,
@@ -93,17 +93,22 @@ export function Members() {
         enabled: Boolean(removing ?? demoted),
       })),
   })
-  const keysChoice = ({ user_id }: Member) => (
-    <CheckField
-      label="Revoke the project keys that the member created"
-      hint={`${keyCountText(
-        keyLists.map(({ data }) => data),
-        user_id,
-      )}If you do not revoke the keys, programs with these keys keep their access.`}
-      isChecked={revokesKeys}
-      onChange={setRevokesKeys}
-    />
-  )
+  const keysChoice = ({ user_id }: Member) => {
+    const created = createdKeys(
+      keyLists.map(({ data }) => data),
+      user_id,
+    )
+    if (created === 0) return <p>The member created no project keys.</p>
+    const countText = created === null ? '' : `The member created ${plural(created, 'project key')}. `
+    return (
+      <CheckField
+        label="Revoke the project keys that the member created"
+        hint={`${countText}If you do not revoke the keys, programs with these keys keep their access.`}
+        isChecked={revokesKeys}
+        onChange={setRevokesKeys}
+      />
+    )
+  }
   const changeCommands = ({ email, user_id }: Member, role: Role) =>
     organizationCommands(organization_id, {
       cli: `slipway member change ${shellQuote(email)} --role ${role}${revokesKeys ? ' --revoke-keys' : ''}`,
@@ -211,16 +216,16 @@ export function Members() {
         <InviteDialog
           organizationId={organization_id}
           onClose={() => setInviting(false)}
-          onInvited={setInviteUrl}
+          onInvited={setInvited}
         />
       )}
-      {inviteUrl && (
+      {invited && (
         <SecretDialog
-          title="Invitation link"
-          secret={inviteUrl}
-          note="Send this link to the new member. Anyone with this link can use it once."
+          title={`Invitation link for ${invited.email}`}
+          secret={invited.url}
+          note="Send this link to the new member. It works once, for seven days, for anyone who has it."
           ifLost="To get another link, invite the same address again."
-          onClose={() => setInviteUrl('')}
+          onClose={() => setInvited(null)}
         />
       )}
       {promoted && (
@@ -257,7 +262,7 @@ export function Members() {
         <Confirm
           isOpen
           onClose={() => setRemoving(null)}
-          title={`Remove ${removing.email}`}
+          title={`Remove member ${removing.email}`}
           action="Remove member"
           {...submitProps(remove, removing, () => setRemoving(null))}
           commands={organizationCommands(organization_id, {
@@ -283,11 +288,10 @@ export function Members() {
 const keysLeft = (keys: AccessKey[]) =>
   keys.length === 0 ? '' : `. Project keys that remain valid: ${keys.map(({ name }) => name).join(', ')}`
 
-/** Returns how many keys the user created, as a sentence before another one; empty until it is known. */
-function keyCountText(lists: (AccessKey[] | undefined)[], userId: string): string {
-  if (lists.some((list) => !list)) return ''
-  const created = lists.flatMap((list) => list ?? []).filter(({ created_by }) => created_by === userId)
-  return `The member created ${plural(created.length, 'project key')}. `
+/** Returns how many keys the user created; null until it is known. */
+function createdKeys(lists: (AccessKey[] | undefined)[], userId: string): number | null {
+  if (lists.some((list) => !list)) return null
+  return lists.flatMap((list) => list ?? []).filter(({ created_by }) => created_by === userId).length
 }
 
 function InviteDialog({
@@ -297,7 +301,7 @@ function InviteDialog({
 }: {
   organizationId: string
   onClose: () => void
-  onInvited: (url: string) => void
+  onInvited: (invited: { email: string; url: string }) => void
 }) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('member')
@@ -315,7 +319,7 @@ function InviteDialog({
       action="Invite"
       {...submitProps(invite, undefined, ({ invite_url }) => {
         onClose()
-        onInvited(invite_url)
+        if (invite_url) onInvited({ email: email.trim(), url: invite_url })
       })}
       reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Enter an e-mail address'}
       commands={organizationCommands(organizationId, {
@@ -332,6 +336,10 @@ function InviteDialog({
         hint={roleText[role]}
         choices={roles.map((each) => ({ value: each, label: each }))}
       />
+      <p className="text-sm text-ink-muted">
+        Creates an invitation link that works for seven days. If the service has a mail server, it also sends
+        the link to this address.
+      </p>
     </FormDialog>
   )
 }

@@ -3,8 +3,10 @@ import type { CustomImage } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { usePrices } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { copyPriceText } from '../../lib/disk-price.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
@@ -31,6 +33,8 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
   const [chosen, setChosen] = useState('')
   const [allowsCrashConsistent, setAllowsCrashConsistent] = useState(false)
   const vm = usable.find(({ id }) => id === chosen) ?? usable[0]
+  const osDiskSize = vm?.disks.find(({ attachment_type }) => attachment_type === 'os')?.size ?? ''
+  const prices = usePrices(projectId).data?.items ?? []
   const isRunning = vm?.state === 'STATE_RUNNING'
   const isCrashConsistent = isRunning && allowsCrashConsistent
   const request = {
@@ -74,7 +78,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
           value: id,
           label: `${name}, ${state === 'STATE_RUNNING' ? 'running' : 'stopped'}`,
         }))}
-        hint="Copies everything on the OS disk of this VM, except SSH keys and host keys. Remove other secrets first."
+        hint={`Copies everything on the OS disk of this VM, except SSH keys and host keys. Remove other secrets first. ${copyPriceText('custom-image', osDiskSize, prices)}`}
       />
       <TextField
         label="Name"
@@ -110,7 +114,7 @@ export function DeleteImage({ projectId, image, onClose }: ImageProps) {
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Delete ${image.name}`}
+      title={`Delete image ${image.name}`}
       action="Delete image"
       {...submitProps(remove, undefined, onClose)}
       nameToType={image.name}

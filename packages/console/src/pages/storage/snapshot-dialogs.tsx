@@ -5,7 +5,7 @@ import { client } from '../../api/client.ts'
 import { usePrices } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { diskUsdPerHour, gibOf, monthlyText } from '../../lib/disk-price.ts'
+import { copyPriceText, diskUsdPerHour, gibOf, monthlyText } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
@@ -27,8 +27,14 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
   const [allowsUnfrozen, setAllowsUnfrozen] = useState(false)
-  const mustFreeze = !allowsUnfrozen
   const disk = usable.find(({ id }) => id === chosen) ?? usable[0]
+  const prices = usePrices(projectId).data?.items ?? []
+  const vms = useQuery(readAll('vmList', params))
+  const writerIds = new Set(
+    disk?.attached_to.flatMap(({ vm_id, mode }) => (mode === 'read-write' ? [vm_id] : [])),
+  )
+  const writers = (vms.data ?? []).filter(({ id, state }) => writerIds.has(id) && state !== 'STATE_SHUTOFF')
+  const mustFreeze = !allowsUnfrozen
   const create = useOperation({
     projectId,
     run: () =>
@@ -66,6 +72,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         value={disk?.id ?? ''}
         onChange={setChosen}
         choices={usable.map(({ id, name, size }) => ({ value: id, label: `${name}, ${sizeText(size)}` }))}
+        hint={disk && copyPriceText('snapshot', disk.size, prices)}
       />
       <TextField
         label="Name"
@@ -75,12 +82,14 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
         autoComplete="off"
         autoFocus
       />
-      <CheckField
-        label="Copy even if the file systems cannot be frozen"
-        hint="If a running VM without a guest agent can write to the disk, its file systems cannot be frozen: the snapshot is then like a disk after a power failure. If this is off, the copy fails instead."
-        isChecked={allowsUnfrozen}
-        onChange={setAllowsUnfrozen}
-      />
+      {writers.length > 0 && (
+        <CheckField
+          label="Copy even if the file systems cannot be frozen"
+          hint={`${writers.map(({ name }) => name).join(', ')} can write to the disk. Without a guest agent, the file systems cannot be frozen: the snapshot is then like a disk after a power failure. If this is off, the copy fails instead.`}
+          isChecked={allowsUnfrozen}
+          onChange={setAllowsUnfrozen}
+        />
+      )}
     </FormDialog>
   )
 }
@@ -105,7 +114,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Restore ${snapshot.name}`}
+      title={`Restore snapshot ${snapshot.name}`}
       action="Create disk"
       {...submitProps(restore, undefined, onClose)}
       reason={(name === '' ? 'Enter a name' : nameProblem(name)) || sizeProblem || undefined}
@@ -130,7 +139,7 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
         value={amount}
         onChange={setAmount}
         problem={sizeProblem}
-        hint={`Creates a new disk in ${snapshot.location}${price === null ? '' : ` for ${monthlyText(price)}`}. The original disk is not changed. The file system keeps its size; resize it in the VM afterwards.`}
+        hint={`Creates a new disk in ${snapshot.location}${price === null ? '' : ` for ${monthlyText(price)}`}. The original disk is not changed.${Number(amount) > minGib ? ' The file system keeps its size; resize it in the VM afterwards.' : ''}`}
       />
     </FormDialog>
   )
@@ -149,7 +158,7 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Delete ${snapshot.name}`}
+      title={`Delete snapshot ${snapshot.name}`}
       action="Delete snapshot"
       {...submitProps(remove, undefined, onClose)}
       nameToType={snapshot.name}

@@ -36,13 +36,16 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
     showsErrors: true,
   })
   const next = versions.find(({ id }) => id !== template.id)
+  const deletion = next ? 'Delete version' : 'Delete template'
   if (isDeleting)
     return (
       <Confirm
         isOpen
         onClose={() => setDeleting(false)}
-        title={`Delete version ${template.version} of ${template.name}`}
-        action="Delete version"
+        title={
+          next ? `Delete version ${template.version} of ${template.name}` : `Delete template ${template.name}`
+        }
+        action={deletion}
         commands={projectCommands(projectId, {
           cli: `slipway template delete ${template.id}`,
           method: 'DELETE',
@@ -55,10 +58,8 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
         })}
       >
         <p>
-          {next
-            ? 'Other versions are kept.'
-            : 'This is the only version, so the template itself will be deleted.'}{' '}
-          VMs and groups that were created from this version are not affected.
+          {next && 'Other versions are kept. '}
+          VMs and groups that were created from this {next ? 'version' : 'template'} are not affected.
         </p>
       </Confirm>
     )
@@ -75,9 +76,9 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
           }))}
         />
         <TemplateFacts template={template} />
-        <div className="flex flex-wrap justify-end gap-2">
+        <div className="flex flex-wrap justify-end gap-2 max-sm:flex-col-reverse">
           <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
-            Delete version
+            {deletion}
           </Button>
           <ButtonLink
             to="/projects/$projectId/vms/new"

@@ -13,6 +13,7 @@ import { expiryChoices, ttlArgument, ttlProblem, ttlSeconds } from '../../lib/tt
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Timestamp } from '../../ui/time.tsx'
 
@@ -75,7 +76,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const choices = vmTypes.filter(({ family, name }) => family === vmType(vm.type)?.family && name !== vm.type)
   const [type, setType] = useState(choices[0]?.name ?? '')
   const more = (usdPerHour(type) ?? Number.NaN) - (usdPerHour(vm.type) ?? Number.NaN)
-  const difference = more ? ` (${usd(Math.abs(more))}/h ${more < 0 ? 'less' : 'more'})` : ''
+  const difference = more ? `(${usd(Math.abs(more))}/h ${more < 0 ? 'less' : 'more'})` : ''
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
@@ -104,25 +105,30 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         label="Type"
         value={type}
         onChange={setType}
-        choices={choices.map((choice) => ({
-          value: choice.name,
-          label: `${choice.name} (${choice.cpuCores} cores, ${memoryText(choice)})`,
-        }))}
+        choices={choices.map(({ name }) => ({ value: name, label: name }))}
         hint="The VM gets its GPUs when it starts. It is not billed until then."
       />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt className="text-ink-muted">Current type</dt>
         <dd>
-          {vm.type}, {priceOf(vm.type)}
+          {vm.type}, {factsOf(vm.type)}
+          <span className="block">{priceOf(vm.type)}</span>
         </dd>
         <dt className="text-ink-muted">New type</dt>
         <dd>
-          {type}, {priceOf(type)}
-          {difference}
+          {type}, {factsOf(type)}
+          <span className="block">
+            {priceOf(type)} {difference && <NoBreak>{difference}</NoBreak>}
+          </span>
         </dd>
       </dl>
     </FormDialog>
   )
+}
+
+function factsOf(name: string): string {
+  const type = vmType(name)
+  return type ? `${type.cpuCores} cores, ${memoryText(type)}` : ''
 }
 
 /** Returns which data of the VM its expiry deletes; undefined if there is none. */

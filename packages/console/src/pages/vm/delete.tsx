@@ -4,7 +4,8 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { protectionReason } from '../../features/annotations.tsx'
-import { reservedAddressOf } from '../../lib/addresses.ts'
+import { publicAddressOf, reservedAddressOf } from '../../lib/addresses.ts'
+import { dataDisksOf } from '../../lib/disks.ts'
 import { plural } from '../../lib/format.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
@@ -23,14 +24,10 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     invalidates: ['vmGet', 'vmList', 'quotaList'],
     showsErrors: true,
   })
-  const dataDisks = vm.disks.filter(({ attachment_type }) => attachment_type === 'data')
-  const reserved = reservedAddressOf(vm)
-  const kept = [
-    ...(dataDisks.length === 0
-      ? []
-      : [`${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}`]),
-    ...(reserved === '' ? [] : [`the reserved address ${reserved}`]),
-  ]
+  const dataDisks = dataDisksOf([vm])
+  const address = publicAddressOf(vm)
+  const isReserved = reservedAddressOf(vm) !== ''
+  const shownAddress = <span className="mono">{address}</span>
   return (
     <>
       <Button
@@ -50,7 +47,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
         <Confirm
           isOpen
           onClose={() => setAsking(false)}
-          title={`Delete ${vm.name}`}
+          title={`Delete VM ${vm.name}`}
           action="Delete VM"
           {...submitProps(remove, undefined, () => setAsking(false))}
           nameToType={vm.name}
@@ -61,12 +58,17 @@ export function DeleteVm({ vm }: { vm: Vm }) {
           })}
         >
           <p>
-            <b className="font-medium text-ink">Will be deleted:</b> the VM, its OS disk with all data, and
-            its unreserved addresses.
+            <b className="font-medium text-ink">Will be deleted:</b> the VM with all data on its OS disk
+            {vm.scratch_gb > 0 && ' and local scratch disk'}
+            {address !== '' && !isReserved && <>, and its address {shownAddress}</>}.
           </p>
           <p className="mt-1">
             <b className="font-medium text-ink">Will be kept:</b>{' '}
-            {kept.length === 0 ? 'nothing. The VM has no data disks.' : `${kept.join('; ')}.`}
+            {dataDisks.length > 0 &&
+              `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}`}
+            {dataDisks.length > 0 && isReserved && '; '}
+            {isReserved && <>the reserved address {shownAddress}</>}
+            {dataDisks.length === 0 && !isReserved && 'nothing. The VM has no data disks'}.
           </p>
           {vm.instance_group_id && (
             <p className="mt-1">The VM is a member of a group, which will have one fewer VM.</p>

@@ -2,12 +2,14 @@ import type { Vm } from '@slipway/sdk'
 import { useEffect, useRef, useState } from 'react'
 import { LabelsField } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
+import { reservedAddressOf } from '../../lib/addresses.ts'
+import { dataDisksOf } from '../../lib/disks.ts'
 import { errorText } from '../../lib/error-text.ts'
 import { firstNames, plural } from '../../lib/format.ts'
 import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
-import { FormDialog } from '../../ui/dialog.tsx'
-import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { FormDialog, TypedName } from '../../ui/dialog.tsx'
+import { CheckField, SelectField } from '../../ui/field.tsx'
 import { NoBreak, Sentence } from '../../ui/no-break.tsx'
 import { type BulkProgress, type Failure, failureText, reportBulk, resultText, runBulk } from './bulk-run.ts'
 import { type BulkInput, type BulkName, bulkAction, bulkCommands } from './bulk-table.ts'
@@ -83,15 +85,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
             )}
           </div>
           <InputFields what={what} vms={targets} input={input} onChange={setInput} />
-          {typedName && (
-            <TextField
-              label={`Type ${typedName} to confirm`}
-              value={typed}
-              onChange={setTyped}
-              autoComplete="off"
-              isMono
-            />
-          )}
+          {typedName && <TypedName name={typedName} value={typed} onChange={setTyped} />}
         </>
       )}
     </FormDialog>
@@ -122,18 +116,35 @@ function Effects({ what, targets, skipped }: { what: BulkName; targets: Vm[]; sk
     <>
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
       {what === 'stop' && <ActionEffects action="STOP" vms={targets} />}
-      {what === 'delete' && (
-        <p>
-          OS disks and unreserved addresses will be permanently deleted. Data disks and reserved addresses
-          will be kept.
-        </p>
-      )}
+      {what === 'delete' && <DeleteEffects vms={targets} />}
       {skipped.length > 0 && (
         <p className="mt-2">
           {plural(skipped.length, 'selected VM')} {skipped.length === 1 ? 'is' : 'are'} {skippedText[what]}{' '}
           and will be skipped: <Sentence text={firstNames(skipped.map((vm) => vm.name))} />.
         </p>
       )}
+    </>
+  )
+}
+
+function DeleteEffects({ vms }: { vms: Vm[] }) {
+  const dataDisks = dataDisksOf(vms)
+  const reserved = vms.filter((vm) => reservedAddressOf(vm) !== '')
+  const kept = [
+    ...(dataDisks.length > 0 ? [plural(dataDisks.length, 'data disk')] : []),
+    ...(reserved.length > 0 ? [plural(reserved.length, 'reserved address', 'reserved addresses')] : []),
+  ]
+  const hasScratch = vms.some(({ scratch_gb }) => scratch_gb > 0)
+  return (
+    <>
+      <p>
+        <b className="font-medium text-ink">Will be deleted:</b> OS disks
+        {hasScratch && ', local scratch data'} and unreserved addresses.
+      </p>
+      <p className="mt-1">
+        <b className="font-medium text-ink">Will be kept:</b>{' '}
+        {kept.length > 0 ? `${kept.join(' and ')}.` : 'nothing.'}
+      </p>
     </>
   )
 }

@@ -1,6 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import {
+  closeSecret,
   createVm,
   expectNoComplaints,
   inBothThemes,
@@ -104,7 +105,7 @@ export function serviceTests(operator: Operator): void {
       (await dialog()
         .getByText(/\/accept#code=/)
         .textContent()) ?? ''
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     const owner = await openTab(await operator.browser.newContext())
     await openInvitation(owner.page, inviteUrl, 'analytical-engine')
     await owner.page.getByRole('main').getByText('No projects yet').waitFor()

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Locator } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { createVm, pressChord, visit, vmRequest } from '../../support/browser.ts'
+import { closeSecret, createVm, pressChord, visit, vmRequest } from '../../support/browser.ts'
 import type { Tenant } from './tenant.ts'
 
 /** Tests of disks, firewall rules, keys and usage. */
@@ -122,7 +122,7 @@ export function projectTests(tenant: Tenant): void {
       headers: { authorization: `Bearer ${secret}` },
     })
     expect(response.status).toBe(200)
-    await dialog().getByRole('button', { name: 'Done' }).click()
+    await closeSecret(dialog())
     const row = page.getByRole('row', { name: /^ci/ })
     await row.getByText('bearer').waitFor()
     expect(await page.content()).not.toContain(secret)

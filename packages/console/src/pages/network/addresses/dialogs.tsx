@@ -23,7 +23,13 @@ const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 const anyFree = ''
 const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
 
-/** Returns the price of a reserved address that no VM uses, for example " (0.0040 USD/h)"; empty if it is unknown. */
+/** Returns the choice of a VM with its address: "trainer-2 (198.18.24.93)". */
+function choiceOf(vm: Vm) {
+  const address = publicOf(vm)?.address
+  return { value: vm.id, label: address ? `${vm.name} (${address})` : vm.name }
+}
+
+/** Returns the price of a reserved address that no running VM uses, for example " (0.0040 USD/h)"; empty if it is unknown. */
 function useIdlePrice(projectId: string): string {
   const price = usePriceOf(projectId)('reserved-address')
   return price === undefined ? '' : ` (${usd(price)}/h)`
@@ -91,7 +97,7 @@ interface AddressDialogProps extends DialogProps {
 export function AssignDialog({ projectId, vms, address, onClose }: AddressDialogProps & { vms: Vm[] }) {
   const choices = vms.filter(({ id, location }) => location === address.location && id !== address.vm_id)
   const [chosen, setChosen] = useState('')
-  const vm = choices.find(({ id }) => id === chosen) ?? choices[0]
+  const vm = choices.find(({ id }) => id === chosen)
   const isMove = address.vm_id !== ''
   const verb = isMove ? 'Move' : 'Assign'
   const holder = vms.find(({ id }) => id === address.vm_id)?.name ?? 'The VM that has it now'
@@ -112,7 +118,9 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
       title={isMove ? `Move address ${address.name} to another VM` : `Assign address ${address.name}`}
       action={`${verb} address`}
       {...submitProps(assign, undefined, onClose)}
-      reason={vm ? undefined : `There is no other VM in ${address.location}`}
+      reason={
+        choices.length === 0 ? `There is no other VM in ${address.location}` : vm ? undefined : 'Choose a VM'
+      }
       commands={
         vm &&
         projectCommands(projectId, {
@@ -124,16 +132,25 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     >
       <SelectField
         label="VM"
-        value={vm?.id ?? ''}
+        value={chosen}
         onChange={setChosen}
-        choices={choices.map(({ id, name }) => ({ value: id, label: name }))}
+        choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (
         <p>
-          <NoBreak>{vm.name}</NoBreak> will get {address.address}
-          {replaced?.type === 'dynamic' && ` and permanently lose ${replaced.address}`}
-          {replaced?.type === 'static' &&
-            `. ${replaced.address} stays reserved, and is billed while no VM has it`}
+          <NoBreak>{vm.name}</NoBreak> will get <span className="mono">{address.address}</span>
+          {replaced?.type === 'dynamic' && (
+            <>
+              {' '}
+              and permanently lose <span className="mono">{replaced.address}</span>
+            </>
+          )}
+          {replaced?.type === 'static' && (
+            <>
+              . <span className="mono">{replaced.address}</span> stays reserved, and is billed while no
+              running VM has it
+            </>
+          )}
           .
           {isMove && (
             <>
@@ -173,7 +190,8 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
     >
       <p>
         <NoBreak>{vm?.name ?? 'The VM'}</NoBreak> will get a dynamic address, and open connections to it will
-        be closed. The project keeps {address.address}, which is billed while no VM has it{idlePrice}.
+        be closed. The project keeps <span className="mono">{address.address}</span>, which is billed while no
+        running VM has it{idlePrice}.
       </p>
     </Confirm>
   )
@@ -199,7 +217,10 @@ export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps
       })}
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>{address.address} will be released and may be assigned to any VM. You cannot get it back.</p>
+      <p>
+        <span className="mono">{address.address}</span> will be released and may be assigned to any VM. You
+        cannot get it back.
+      </p>
     </Confirm>
   )
 }

@@ -63,7 +63,11 @@ interface EndpointFieldProps {
   placeholder: string
   /** The user's address. If it is set, a button adds it. */
   myAddress?: string
+  /** The ID of the network, if the field is for its own VMs. */
+  localNetwork?: string
 }
+
+const idOf = ({ cidr, resource_id }: FirewallEndpoint): string => resource_id || cidr
 
 export function EndpointField({
   label,
@@ -71,6 +75,7 @@ export function EndpointField({
   endpoints,
   placeholder,
   myAddress = '',
+  localNetwork = '',
 }: EndpointFieldProps) {
   const id = useId()
   const nameOf = useEndpointNames(projectId)
@@ -80,14 +85,16 @@ export function EndpointField({
       <legend className="mb-1 text-sm font-medium">{label}</legend>
       <ul className="flex flex-col gap-1">
         {chosen.map((endpoint, index) => {
-          const words = endpoint.resource_id
-            ? nameOf(endpoint.resource_id)
+          const value = endpoint.resource_id ? nameOf(endpoint.resource_id) : endpoint.cidr
+          const isEveryVm = localNetwork !== '' && [anywhere, localNetwork].includes(idOf(endpoint))
+          const words = isEveryVm
+            ? `every VM (${value})`
             : endpoint.cidr === anywhere
-              ? `anywhere (${anywhere})`
-              : endpoint.cidr
+              ? `anywhere (${value})`
+              : value
           return (
             <li
-              key={`${endpoint.cidr}${endpoint.resource_id}`}
+              key={idOf(endpoint)}
               className="flex h-8 items-center justify-between gap-2 rounded-md bg-sunken pr-1 pl-2.5"
             >
               <span className="truncate">{words}</span>
@@ -100,7 +107,7 @@ export function EndpointField({
           )
         })}
       </ul>
-      <div className="flex gap-2">
+      <div className="flex gap-2 max-sm:flex-wrap">
         <input
           aria-label={`${label}: add an IP address, CIDR block or name`}
           list={id}
@@ -114,7 +121,7 @@ export function EndpointField({
           }}
           aria-invalid={problem ? true : undefined}
           aria-describedby={problem ? `${id}-note` : undefined}
-          className={`h-8 w-full min-w-0 rounded-md border bg-surface px-2.5 ${problem ? 'border-red' : 'border-line-strong'}`}
+          className={`h-8 w-full min-w-0 rounded-md border bg-surface px-2.5 [&::-webkit-calendar-picker-indicator]:hidden! ${problem ? 'border-red' : 'border-line-strong'}`}
         />
         <Button onClick={add} aria-label={`Add to ${label.toLowerCase()}`}>
           Add

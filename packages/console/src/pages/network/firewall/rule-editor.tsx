@@ -82,13 +82,17 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     invalidates: ['firewallRuleList'],
     showsErrors: true,
   })
+  const missing = [
+    ...(chosen.length === 0 ? ['a protocol'] : []),
+    ...(sources.all.length === 0 ? ['a source'] : []),
+    ...(destinations.all.length === 0 ? ['a destination'] : []),
+  ]
   const problem =
     (name === '' ? 'Enter a name' : nameProblem(name)) ||
-    (chosen.length === 0 ? 'Choose a protocol' : '') ||
     (sources.problem || destinations.problem ? 'Correct the source or destination' : '') ||
-    (sources.all.length === 0 || destinations.all.length === 0 ? 'Choose a source and a destination' : '') ||
-    (vpc_network_id === '' ? 'Loading networks' : '')
-  const isComplete = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
+    (missing.length > 0 ? `Choose ${missing.join(' and ')}` : '') ||
+    (vpc_network_id === '' ? 'Loading networks' : '') ||
+    (rule && JSON.stringify({ name, ...parts }) === JSON.stringify(savedParts(rule)) ? 'No changes yet' : '')
   const isOpenToAll =
     action === 'allow' && direction === 'ingress' && sources.all.some(({ cidr }) => cidr === anywhere)
   return (
@@ -96,7 +100,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       isOpen
       isWide
       onClose={onClose}
-      title={rule ? `Edit ${rule.name}` : 'Create rule'}
+      title={rule ? `Edit rule ${rule.name}` : 'Create rule'}
       action={rule ? 'Save rule' : 'Create rule'}
       {...submitProps(save, undefined, onClose)}
       reason={problem || undefined}
@@ -122,9 +126,9 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         aria-live="polite"
         className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
       >
-        {isComplete
+        {missing.length === 0
           ? `${ruleText({ action, direction, vpc_network_id, ...parts }, nameOf, networkNameOf({ vpc_network_id }, networks.data))}.`
-          : 'Choose a source and a destination to preview the rule.'}
+          : `Choose ${missing.join(' and ')} to preview the rule.`}
       </p>
       {isOpenToAll && (
         <WorldWarning
@@ -214,12 +218,14 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           endpoints={sources}
           myAddress={direction === 'ingress' ? myAddress : ''}
           placeholder={direction === 'ingress' ? remotePlaceholder : localPlaceholder}
+          localNetwork={direction === 'ingress' ? '' : vpc_network_id}
         />
         <EndpointField
           label="Destination"
           projectId={projectId}
           endpoints={destinations}
           placeholder={direction === 'ingress' ? localPlaceholder : remotePlaceholder}
+          localNetwork={direction === 'ingress' ? vpc_network_id : ''}
         />
       </div>
     </FormDialog>
@@ -260,5 +266,15 @@ function WorldWarning({ opened, myAddress, onLimit }: WorldWarningProps) {
     </div>
   )
 }
+
+/** Returns what the form sends for a rule without changes. */
+const savedParts = (rule: FirewallRule) => ({
+  name: rule.name,
+  protocols: rule.protocols,
+  sources: rule.sources.map(toRequest),
+  destinations: rule.destinations.map(toRequest),
+  source_ports: rule.source_ports,
+  destination_ports: rule.destination_ports,
+})
 
 const toRequest = ({ cidr, resource_id }: FirewallEndpoint) => (resource_id ? { resource_id } : { cidr })

@@ -1,9 +1,11 @@
+import { addressCount, cidrContains, parseCidr } from '@slipway/contract/cidr'
 import type { Network, Subnet } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
-import { read } from '../../../api/read.ts'
+import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { plural } from '../../../lib/format.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
@@ -51,10 +53,27 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
   )
 }
 
+const defaultPrefix = 20
+
+/** Returns the first block of a network that no subnet uses; empty if there is none. */
+function freeBlock(networkCidr: string, subnets: Subnet[]): string {
+  const network = parseCidr(networkCidr)
+  if (!network) return ''
+  const prefix = Math.max(defaultPrefix, network.prefix)
+  const end = network.base + addressCount(network.prefix)
+  for (let base = network.base; base < end; base += addressCount(prefix)) {
+    const block = `${[24, 16, 8, 0].map((bits) => (base >>> bits) & 255).join('.')}/${prefix}`
+    if (!subnets.some(({ cidr }) => cidrContains(block, cidr) || cidrContains(cidr, block))) return block
+  }
+  return ''
+}
+
 export function SubnetDialog({ projectId, network, onClose }: DialogProps & { network: Network }) {
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
   const [name, setName] = useState('')
-  const [cidr, setCidr] = useState('')
+  const subnets = useQuery(readAll('subnetList', { project_id: projectId })).data ?? []
+  const [typedCidr, setCidr] = useState<string | null>(null)
+  const cidr = typedCidr ?? freeBlock(network.cidr, subnets)
   const [chosenLocation, setChosenLocation] = useState('')
   const location = chosenLocation || locations.data?.items[0]?.name || ''
   const request = { name, cidr: cidr.trim(), vpc_network_id: network.id, location }
@@ -103,6 +122,13 @@ export function DeleteDialog({
   subnet,
   onClose,
 }: DialogProps & { network?: Network; subnet?: Subnet }) {
+  const id = network?.id ?? subnet?.id
+  const rules = useQuery(readAll('firewallRuleList', { project_id: projectId })).data ?? []
+  const referring = rules.filter(
+    (rule) =>
+      rule.vpc_network_id === id ||
+      [...rule.sources, ...rule.destinations].some(({ resource_id }) => resource_id === id),
+  ).length
   const what = network ? `network ${network.name}` : `subnet ${subnet?.name}`
   const remove = useAction({
     run: (): Promise<unknown> =>
@@ -129,7 +155,9 @@ export function DeleteDialog({
       {...submitProps(remove, undefined, onClose)}
     >
       <p>
-        Firewall rules that refer to the {network ? 'network' : 'subnet'} will no longer match any traffic.
+        The {network ? 'network' : 'subnet'}{' '}
+        <span className="mono text-ink">{network?.cidr ?? subnet?.cidr}</span> will be deleted.
+        {referring > 0 && ` ${plural(referring, 'firewall rule')} will no longer match its traffic.`}
       </p>
     </Confirm>
   )

@@ -33,7 +33,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   })
   const rotate = useAction({
     run: async () => setSecret((await client.webhookRotateSecret(target)).secret),
-    done: () => 'Secret rotated. For 24 hours, deliveries are also signed with the old secret.',
+    done: () => 'Secret rotated',
     failed: () => 'Could not rotate the secret',
   })
   const remove = useAction({
@@ -60,7 +60,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
         Delete
       </Button>
       {isEditing && <EditDialog webhook={webhook} onClose={() => setEditing(false)} />}
-      {secret && <Secret secret={secret} onClose={() => setSecret('')} />}
+      {secret && <Secret secret={secret} isRotated onClose={() => setSecret('')} />}
       <Confirm
         isOpen={isDeleting}
         onClose={() => setDeleting(false)}
