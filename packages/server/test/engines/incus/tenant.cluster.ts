@@ -122,7 +122,8 @@ test('a reserved address moves to a VM on another member, survives its VMs, and 
   await resources.succeeded(await resources.assign(id, there))
   // Packets that still arrive at the first member reach no VM.
   expect(await bench.greeting(address, 22)).toBe('')
-  expect(await first!.packetFilter()).not.toContain(address)
+  // The filter can contain longer addresses that begin with this one.
+  expect((await first!.packetFilter()).split(/[^\d.]+/)).not.toContain(address)
   await bench.routePublic(`${address}/32`, second!)
   await eventually(async () => (await nameAt().catch(() => '')) === (await nameOf(there)), patienceMs)
   expect((await setup.vm(there)).network_interfaces[0]!.ips[0]!.public_ipv4).toMatchObject({
