@@ -1,11 +1,13 @@
-import { type ReactNode, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { useProject, useWhyNot } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Button, ButtonLink, IconButton } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { AddSshKey } from './add-ssh-key.tsx'
 import { BillingButton } from './billing-button.tsx'
+
+/** Loaded on demand, because most visits to the first page do not need it. */
+const AddSshKey = lazy(async () => ({ default: (await import('./add-ssh-key.tsx')).AddSshKey }))
 
 const hiddenKey = (organizationId: string) => `slipway-getting-started-hidden-${organizationId}`
 
@@ -123,7 +125,11 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
           </li>
         ))}
       </ol>
-      {isAddingKey && <AddSshKey projectId={projectId} onClose={() => setAddingKey(false)} />}
+      {isAddingKey && (
+        <Suspense>
+          <AddSshKey projectId={projectId} onClose={() => setAddingKey(false)} />
+        </Suspense>
+      )}
     </section>
   )
 }

@@ -1,5 +1,5 @@
 import type { MetricSeries, Vm } from '@slipway/sdk'
-import { useQueries } from '@tanstack/react-query'
+import { keepPreviousData, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useQuery } from '../api/use-query.ts'
@@ -58,33 +58,42 @@ const meanOf = (gpus: MetricSeries[]): Value[] =>
     return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length
   })
 
+const timing = { staleTime: 60_000, refetchInterval: 60_000, refetchOnWindowFocus: false }
+
 const gpuUseQuery = ({ id, project_id }: Vm) => ({
+  ...timing,
   queryKey: ['projectMetrics', { vm_id: id }],
   queryFn: () => readGpuUse(project_id, id),
-  staleTime: 60_000,
-  refetchInterval: 60_000,
-  refetchOnWindowFocus: false,
 })
 
 const isRunning = ({ state }: Vm) => state === 'STATE_RUNNING'
-const isKnown = (values: Value[] | undefined) => (values ?? []).some((value) => value !== null)
-
-/** Defined outside the hook, so that the combined result changes only if the data changes. */
-const areKnown = (results: { data?: Value[] | undefined }[]): boolean[] =>
-  results.map(({ data }) => isKnown(data))
+const isKnown = (values: Value[]) => values.some((value) => value !== null)
 
 /**
  * Returns a function that returns whether a VM may have GPU usage to show; undefined if no VM has. One request reads the
  * first running VMs; each of the others is read when its row is shown.
  */
 export function useHasGpuUse(vms: Vm[]): ((vm: Vm) => boolean) | undefined {
+  const queries = useQueryClient()
   const first = useMemo(() => vms.filter(isRunning).slice(0, vmsPerRequest), [vms])
-  const known = useQueries({ queries: first.map(gpuUseQuery), combine: areKnown })
+  const ids = first.map(({ id }) => id)
+  const { data: without } = useQuery({
+    ...timing,
+    queryKey: ['projectMetrics', { vm_ids: ids }],
+    queryFn: async () => {
+      const uses = await Promise.all(first.map((vm) => readGpuUse(vm.project_id, vm.id)))
+      // The rows of these VMs need no requests of their own.
+      for (const [index, vm] of first.entries()) queries.setQueryData(gpuUseQuery(vm).queryKey, uses[index])
+      return ids.filter((_, index) => !isKnown(uses[index] ?? []))
+    },
+    enabled: ids.length > 0,
+    placeholderData: keepPreviousData,
+  })
   return useMemo(() => {
-    if (!known.includes(true)) return undefined
-    const without = new Set(first.filter((_, index) => !known[index]).map(({ id }) => id))
-    return (vm) => isRunning(vm) && !without.has(vm.id)
-  }, [first, known])
+    if (!without || without.length === ids.length) return undefined
+    const hidden = new Set(without)
+    return (vm) => isRunning(vm) && !hidden.has(vm.id)
+  }, [without, ids.length])
 }
 
 /** The GPU usage of the last hour as a line, and its latest value. */

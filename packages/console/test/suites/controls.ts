@@ -128,7 +128,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await service.operator.adminVmStop({ vm_id: id })
     await open('/activity')
     await main()
-      .getByRole('row', { name: /^Stop.* VM trainer an operator / })
+      .getByRole('row', { name: /^VM stopped.* VM trainer an operator / })
       .first()
       .waitFor()
   })

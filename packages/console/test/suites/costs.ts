@@ -69,8 +69,10 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await main().getByText('0.90 USD/h when running (not billed now)').waitFor()
     await main().getByRole('button', { name: 'Change type' }).click()
     await dialog().getByLabel('Type').selectOption('a40.4x')
-    await dialog().getByText('a40.1x, 0.90 USD/h').waitFor()
-    await dialog().getByText('a40.4x, 3.60 USD/h').waitFor()
+    await dialog().getByText('0.90 USD/h', { exact: true }).waitFor()
+    await dialog()
+      .getByText(/^3\.60 USD\/h \(2\.70 USD\/h more\)$/)
+      .waitFor()
   })
 
   test('a deletion that failed 21 times raises an alert with the name of the VM', async () => {
@@ -267,7 +269,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await visit(page, '/fleet/audit')
     const { name } = await service.asOwner.projectGet({ project_id })
     await page.getByLabel('Tenant').selectOption(`Money / ${name}`)
-    await page.getByRole('row', { name: new RegExp(`Create VM.* Money / ${name}`) }).waitFor()
+    await page.getByRole('row', { name: new RegExp(`VM created.* Money / ${name}`) }).waitFor()
     await page.getByLabel('Type').selectOption('vm.running')
     await page.getByRole('row', { name: /VM running.*somebodys/ }).waitFor()
     await screenshot(page, 'fleet-audit-filtered-light')

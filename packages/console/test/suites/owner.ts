@@ -220,7 +220,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
     // An active webhook whose deliveries fail is shown as failing.
     await main()
-      .getByText(/^since .+, next attempt (in \d+ \w+|now)$/)
+      .getByText(/^since .+, next attempt (in \d+ \w+|now)\. Last error: .+$/)
       .waitFor()
     await page
       .getByRole('navigation', { name: 'Breadcrumbs' })

@@ -112,7 +112,7 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
       .getByRole('row', { name: /Requests owner/ })
       .waitFor()
     await main()
-      .getByRole('row', { name: /Create VM.*looked-at/ })
+      .getByRole('row', { name: /VM created.*looked-at/ })
       .first()
       .waitFor()
     expect(await inBothThemes(page, 'fleet-user')).toEqual([])
