@@ -276,7 +276,7 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
-    <span className="inline-flex max-w-full gap-2" title={all.join('\n')}>
+    <span className="inline-flex max-w-full gap-2 align-top" title={all.join('\n')}>
       <span className="flex h-5 w-2.5 shrink-0 items-center justify-center">
         {tone && <Mark tone={tone} />}
       </span>
