@@ -107,13 +107,7 @@ function Rows<Row>(props: TableProps<Row>) {
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
   return (
-    <div
-      role="table"
-      aria-label={label}
-      aria-rowcount={rows.length + foot.length + 1}
-      className="card cut-edges flex min-h-0 flex-col overflow-hidden"
-      style={{ '--pinned': pinned } as CSSProperties}
-    >
+    <div className="card flex min-h-0 flex-col overflow-hidden">
       {onSort && hiddenSorts.length > 0 && rows.length > 1 && (
         <div className="flex items-center justify-end gap-2 border-b border-line px-3 py-1 text-sm text-ink-muted">
           Sort by
@@ -127,71 +121,79 @@ function Rows<Row>(props: TableProps<Row>) {
         </div>
       )}
       <div
-        ref={frame}
-        // Scroll focused elements out from under the pinned column.
-        className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-270px)] overflow-auto' : 'overflow-x-auto'}`}
+        role="table"
+        aria-label={label}
+        aria-rowcount={rows.length + foot.length + 1}
+        className="cut-edges flex min-h-0 flex-col"
+        style={{ '--pinned': pinned } as CSSProperties}
       >
-        {!isNarrow && (
-          <div
-            role="row"
-            className="sticky top-0 z-10 grid h-9 min-w-fit items-center border-b border-line bg-surface text-sm text-ink-muted"
-            style={{ gridTemplateColumns: tracks }}
-          >
-            {onSelect && (
-              <span role="columnheader" className="flex justify-center">
-                <input
-                  type="checkbox"
-                  aria-label="Select all"
-                  ref={(box) => {
-                    if (box) box.indeterminate = selectedCount > 0 && !allSelected
-                  }}
-                  checked={allSelected}
-                  onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
-                />
-              </span>
-            )}
-            {shown.map((column) => (
-              <span
-                key={column.key}
-                role="columnheader"
-                aria-sort={
-                  sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
-                }
-                className={`truncate px-3 font-normal ${column.align === 'right' ? 'text-right' : ''} ${column.isActions ? pinnedLook : ''}`}
-              >
-                {column.sortBy && onSort ? (
-                  <button
-                    type="button"
-                    className="group hover:text-ink"
-                    onClick={() => onSort(nextSort(column, sort))}
-                  >
-                    {column.title}
-                    <SortMark isOn={sort.replace(/^-/, '') === column.key} isUp={!sort.startsWith('-')} />
-                  </button>
-                ) : (
-                  column.title || <span className="sr-only">Actions</span>
-                )}
-              </span>
-            ))}
-          </div>
-        )}
         <div
-          role="rowgroup"
-          className={isVirtual ? 'relative' : ''}
-          style={isVirtual ? { height: virtual.getTotalSize() } : undefined}
+          ref={frame}
+          // Scroll focused elements out from under the pinned column.
+          className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-270px)] overflow-auto' : 'overflow-x-auto'}`}
         >
-          {isVirtual
-            ? virtual.getVirtualItems().map((item) => renderRow(rows[item.index]!, item.index, item.start))
-            : rows.map((row, index) => renderRow(row, index, null))}
-        </div>
-        {foot.length > 0 && (
+          {!isNarrow && (
+            <div
+              role="row"
+              className="sticky top-0 z-10 grid h-9 min-w-fit items-center border-b border-line bg-surface text-sm text-ink-muted"
+              style={{ gridTemplateColumns: tracks }}
+            >
+              {onSelect && (
+                <span role="columnheader" className="flex justify-center">
+                  <input
+                    type="checkbox"
+                    aria-label="Select all"
+                    ref={(box) => {
+                      if (box) box.indeterminate = selectedCount > 0 && !allSelected
+                    }}
+                    checked={allSelected}
+                    onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
+                  />
+                </span>
+              )}
+              {shown.map((column) => (
+                <span
+                  key={column.key}
+                  role="columnheader"
+                  aria-sort={
+                    sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
+                  }
+                  className={`truncate px-3 font-normal ${column.align === 'right' ? 'text-right' : ''} ${column.isActions ? pinnedLook : ''}`}
+                >
+                  {column.sortBy && onSort ? (
+                    <button
+                      type="button"
+                      className="group hover:text-ink"
+                      onClick={() => onSort(nextSort(column, sort))}
+                    >
+                      {column.title}
+                      <SortMark isOn={sort.replace(/^-/, '') === column.key} isUp={!sort.startsWith('-')} />
+                    </button>
+                  ) : (
+                    column.title || <span className="sr-only">Actions</span>
+                  )}
+                </span>
+              ))}
+            </div>
+          )}
           <div
             role="rowgroup"
-            className="sticky bottom-0 border-t border-line-strong bg-surface *:last:font-semibold"
+            className={isVirtual ? 'relative' : ''}
+            style={isVirtual ? { height: virtual.getTotalSize() } : undefined}
           >
-            {foot.map((row, index) => renderRow(row, rows.length + index, null))}
+            {isVirtual
+              ? virtual.getVirtualItems().map((item) => renderRow(rows[item.index]!, item.index, item.start))
+              : rows.map((row, index) => renderRow(row, index, null))}
           </div>
-        )}
+          {foot.length > 0 && (
+            <div
+              role="rowgroup"
+              className="sticky bottom-0 border-t border-line-strong bg-surface *:last:font-semibold"
+            >
+              {foot.map((row, index) => renderRow(row, rows.length + index, null))}
+            </div>
+          )}
+        </div>
       </div>
     </div>
   )
