@@ -1,25 +1,27 @@
 import { useReachability } from '../api/connection.ts'
+import { useMe } from '../api/me.ts'
 import { destinations } from '../lib/destinations.ts'
 import { timeZone } from '../lib/format.ts'
 import { Dialog } from '../ui/dialog.tsx'
 import { guides, guidesUrl } from './guides.ts'
 
-const keys: [string, string][] = [
+const keysFor = (isOperator: boolean): [string, string][] => [
   ['/', 'Search VMs, disks and pages'],
   ['c', 'Create a VM'],
   ...Object.entries(destinations).map(([key, { name }]): [string, string] => [`g ${key}`, `Go to ${name}`]),
-  ['g f', 'Go to Fleet (operators)'],
+  ...(isOperator ? [['g f', 'Go to Fleet'] satisfies [string, string]] : []),
   ['?', 'Show this help'],
   ['Esc', 'Close the dialog or menu'],
 ]
 
 export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const { isLost } = useReachability()
+  const { caller } = useMe()
   return (
     <Dialog isOpen={isOpen} onClose={onClose} title="Help">
       <h3 className="mb-1 font-medium">Keyboard shortcuts</h3>
       <dl className="grid grid-cols-[72px_1fr] gap-y-1">
-        {keys.map(([key, what]) => (
+        {keysFor(caller.is_operator).map(([key, what]) => (
           <div key={key} className="contents">
             <dt>
               <kbd className="rounded-[4px] border border-line-strong bg-sunken px-1.5 font-mono text-xs">

@@ -7,7 +7,7 @@ export function NotFound() {
   return (
     <Page title="Not found">
       <p className="text-ink-muted">
-        This page does not exist. Check the address, or search with /. <Back />
+        This page does not exist. Check the address, or use the search. <Back />
       </p>
     </Page>
   )

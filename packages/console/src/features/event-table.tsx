@@ -276,11 +276,8 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
-    <span className="inline-flex max-w-full gap-2 align-top" title={all.join('\n')}>
-      <span className="flex h-5 w-2.5 shrink-0 items-center justify-center">
-        {tone && <Mark tone={tone} />}
-      </span>
-      <span className="min-w-0 break-words">
+    <span title={all.join('\n')}>
+      <span className="break-words">
         {openSteps && operation ? (
           <RowToggle
             isOpen={isOpen}
@@ -295,6 +292,12 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
         {detail && <span className="text-ink-muted">: {detail}</span>}
         {!operation && events.length > 1 && <span className="text-ink-muted"> × {count(events.length)}</span>}
       </span>
+      {/* Most events have no mark, so it is behind the text, which is aligned with the header. */}
+      {tone && (
+        <span className="ml-2 inline-flex align-middle">
+          <Mark tone={tone} />
+        </span>
+      )}
     </span>
   )
 }

@@ -23,7 +23,8 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
         <span className="font-medium">{operationText(operation)}</span>
         <StateBadge state={operation.state} />
-        <Elapsed from={operation.started_at} to={operation.completed_at} />
+        {/* The row of a completed operation shows the time until its last event, which is slightly different. */}
+        {isRunning && <Elapsed from={operation.started_at} to={operation.completed_at} />}
       </div>
       {failure && (
         <p className="mt-2 text-red-text">

@@ -1,4 +1,4 @@
-import type { RouteResponse } from '@slipway/sdk'
+import { families, familyNames, type RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { client, visitor } from '../api/client.ts'
@@ -23,6 +23,13 @@ interface Row extends Omit<Item, 'location' | 'available'> {
 }
 
 const pollMs = 10_000
+
+/** Returns the GPU models in the order in which the form for a new VM shows them. */
+function modelsOf(rows: Row[]): string[] {
+  const order = familyNames.map((family) => families[family].model as string)
+  const models = [...new Set(rows.map(({ gpu_model }) => gpu_model))]
+  return models.toSorted((a, b) => order.indexOf(a) - order.indexOf(b))
+}
 
 /** Types, prices and availability, also for visitors who are not signed in. */
 export function Catalogue() {
@@ -88,7 +95,7 @@ export function Catalogue() {
             {rows.length === 0 && (
               <p className="card px-4 py-3 text-ink-muted">No types match the filters.</p>
             )}
-            {[...new Set(rows.map(({ gpu_model }) => gpu_model))].map((model) => (
+            {modelsOf(rows).map((model) => (
               <GpuSection
                 key={model}
                 model={model}

@@ -96,6 +96,7 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
       actions={
         <>
           <Button size="small" onClick={() => onMonth(monthBefore(month))}>
+            <span aria-hidden="true">‹</span>
             {monthText(monthBefore(month))}
           </Button>
           {month < current_month && (
@@ -104,6 +105,7 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
               onClick={() => onMonth(monthAfter(month) === current_month ? '' : monthAfter(month))}
             >
               {monthText(monthAfter(month))}
+              <span aria-hidden="true">›</span>
             </Button>
           )}
         </>

@@ -162,7 +162,7 @@ function Alternatives({ otherLocations, onMove, onCount, count, stock, error }: 
     return (
       <p className="text-ink-muted">
         {count === 1
-          ? 'This type is out of stock in every location. Wait for it, or choose another type.'
+          ? 'This type is out of stock in every location. Wait for capacity below the locations, or choose a type that is in stock.'
           : `No location has room for ${count} VMs of this type. Choose fewer VMs or another type.`}
       </p>
     )

@@ -49,7 +49,8 @@ export function Tester({
     event.preventDefault()
     if (source && destination) test.mutate()
   }
-  const reason = source && destination ? undefined : 'Choose a source and a destination'
+  const missing = [...(source ? [] : ['a source']), ...(destination ? [] : ['a destination'])]
+  const reason = missing.length === 0 ? undefined : `Choose ${missing.join(' and ')}`
   const rule = rules.find(({ id }) => id === test.data?.rule_id)
   return (
     <form
