@@ -66,3 +66,6 @@ export function useWhyNot(role: Role, organizationId?: string): string | undefin
   if (mine === '' || roles.indexOf(mine) >= roles.indexOf(role)) return undefined
   return `This requires the ${role} role. Your role is ${mine}.`
 }
+
+/** Returns whether the service sends e-mail; undefined until it is known. */
+export const useSendsMail = (): boolean | undefined => useQuery(read('authOidcList', {})).data?.sends_mail

@@ -25,7 +25,9 @@ export const projectEventKinds: { kind: string; text: string; types: string[] }[
   ([kind, text]) => ({
     kind,
     text,
-    types: eventTypes.filter((type) => type.startsWith(`${kind}.`)),
+    types: eventTypes
+      .filter((type) => type.startsWith(`${kind}.`))
+      .toSorted((a, b) => eventTypeText(a).localeCompare(eventTypeText(b), 'en')),
   }),
 )
 

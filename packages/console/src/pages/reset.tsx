@@ -2,8 +2,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { read } from '../api/read.ts'
-import { useQuery } from '../api/use-query.ts'
+import { useSendsMail } from '../api/me.ts'
 import { codeFromLink, EntryForm, EntryFrame, isTooShort, NewPassword } from '../features/entry-form.tsx'
 import { TextField } from '../ui/field.tsx'
 
@@ -36,13 +35,13 @@ export function Reset() {
 
 export function Forgot() {
   const [email, setEmail] = useState('')
-  const signIn = useQuery(read('authOidcList', {}))
+  const sendsMail = useSendsMail()
   const forgot = useAction({
     run: () => client.authForgot({ email: email.trim() }),
     done: () => '',
     showsErrors: true,
   })
-  if (signIn.data?.sends_mail === false) return <AskForLink />
+  if (sendsMail === false) return <AskForLink />
   return (
     <EntryForm
       title="Forgot your password?"

@@ -3,6 +3,7 @@ import { useRef, useState } from 'react'
 import type { Commands } from '../lib/shell.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
 import { CopyButton } from './copy.tsx'
+import { Sentence } from './no-break.tsx'
 
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
@@ -46,7 +47,8 @@ function Command({ text }: { text: string }) {
     <div className="cut-edges [--fade:var(--sunken)]">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
       <pre ref={frame} tabIndex={0} className={`mono overflow-x-auto text-ink ${look}`}>
-        {text}
+        {/* Browsers break lines at hyphens, which would split an option. */}
+        {text.includes('\n') ? text : <Sentence text={text} />}
       </pre>
     </div>
   )

@@ -75,7 +75,7 @@ export function AccessKeys() {
           note={
             <>
               Send the key as <span className="mono">Authorization: Bearer …</span>, or use it with{' '}
-              <span className="mono">slipway login --access-key</span>.
+              <span className="mono whitespace-nowrap">slipway login --access-key</span>.
             </>
           }
           onClose={() => setCreated(null)}

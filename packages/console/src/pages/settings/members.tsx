@@ -3,7 +3,7 @@ import { useQueries } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { useMe, useProject, useWhyNot } from '../../api/me.ts'
+import { useMe, useProject, useSendsMail, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
@@ -305,6 +305,7 @@ function InviteDialog({
 }) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('member')
+  const sendsMail = useSendsMail()
   const invite = useAction({
     run: () => client.memberCreate({ organization_id: organizationId }, { email: email.trim(), role }),
     done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
@@ -337,8 +338,9 @@ function InviteDialog({
         choices={roles.map((each) => ({ value: each, label: each }))}
       />
       <p className="text-sm text-ink-muted">
-        Creates an invitation link that works for seven days. If the service has a mail server, it also sends
-        the link to this address.
+        {sendsMail
+          ? 'The invitation link is sent to this address. It works for seven days.'
+          : 'Creates an invitation link, which you send to the new member. It works for seven days.'}
       </p>
     </FormDialog>
   )

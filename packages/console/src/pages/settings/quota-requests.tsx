@@ -2,7 +2,7 @@ import type { OrganizationQuota, QuotaRequest } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { useWhyNot } from '../../api/me.ts'
+import { useSendsMail, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { count, plural, quotaLabel } from '../../lib/format.ts'
@@ -158,6 +158,7 @@ function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) 
   const fullest = quotas.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
   const [name, setName] = useState(fullest?.name ?? 'vms')
   const [max, setMax] = useState('')
+  const sendsMail = useSendsMail()
   const [reason, setReason] = useState('')
   const current = quotas.find((quota) => quota.name === name)
   const request = { name, max: Number(max), reason: reason.trim() }
@@ -187,7 +188,10 @@ function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) 
       }}
     >
       <p className="text-ink-muted">
-        The operators will review the request. Owners and admins get the decision by e-mail.
+        The operators will review the request.{' '}
+        {sendsMail
+          ? 'Owners and admins get the decision by e-mail.'
+          : 'You will see the decision on this page.'}
       </p>
       <SelectField
         label="Quota"

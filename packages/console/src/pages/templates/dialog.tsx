@@ -58,6 +58,7 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
         })}
       >
         <p>
+          The {next ? 'version' : 'template'} will be permanently deleted.{' '}
           {next && 'Other versions are kept. '}
           VMs and groups that were created from this {next ? 'version' : 'template'} are not affected.
         </p>
@@ -77,7 +78,7 @@ export function TemplateDialog({ template, versions, onOpen, onClose }: Template
         />
         <TemplateFacts template={template} />
         <div className="flex flex-wrap justify-end gap-2 max-sm:flex-col-reverse">
-          <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
+          <Button kind="danger" reason={whyNot} className="sm:mr-auto" onClick={() => setDeleting(true)}>
             {deletion}
           </Button>
           <ButtonLink

@@ -12,6 +12,7 @@ import { projectCommands } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { EndpointField, useEndpoints } from './endpoint-field.tsx'
 import { type Preset, presets } from './presets.ts'
@@ -254,9 +255,12 @@ function WorldWarning({ opened, myAddress, onLimit }: WorldWarningProps) {
       role="alert"
       className="flex flex-wrap items-center justify-between gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm"
     >
-      <p>
-        This opens {opened} to the whole internet.
-        {opened !== 'ICMP' && ' Anyone can connect. Limit the source to addresses that you trust.'}
+      <p className="flex items-start gap-2">
+        <Icon name="triangle-alert" size={16} className="mt-0.5 shrink-0 text-amber-text" />
+        <span>
+          This opens {opened} to the whole internet.
+          {opened !== 'ICMP' && ' Anyone can connect. Limit the source to addresses that you trust.'}
+        </span>
       </p>
       {myAddress && (
         <Button size="small" onClick={onLimit}>
