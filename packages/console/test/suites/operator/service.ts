@@ -200,12 +200,12 @@ export function serviceTests(operator: Operator): void {
     expect([priceOf('a40.1x'), priceOf('reserved-address')]).toEqual([0.95, 0.004])
   })
 
-  test('an image is imported, made available in locations, and removed', async () => {
+  test('an image is registered, made available in locations, and removed', async () => {
     await openTabOf('Images')
-    await main().getByRole('button', { name: 'Import image' }).click()
+    await main().getByRole('button', { name: 'Register image' }).click()
     await dialog().getByLabel('Name').fill('debian13:latest')
     await dialog().getByLabel('us-east1-a').check()
-    await dialog().getByRole('button', { name: 'Import image' }).click()
+    await dialog().getByRole('button', { name: 'Register image' }).click()
     const row = main().getByRole('row', { name: /debian13:latest/ })
     await row.getByText('us-east1-a').waitFor()
     await row.getByRole('button', { name: 'Locations of debian13:latest' }).click()
