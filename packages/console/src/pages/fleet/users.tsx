@@ -133,7 +133,7 @@ function AddDialog({ onClose, onInvited }: AddDialogProps) {
   const organizations = useQuery(readAll('adminOrganizationList', {}))
   const [email, setEmail] = useState('')
   const [organizationId, setOrganizationId] = useState('')
-  const [role, setRole] = useState<Role>('owner')
+  const [role, setRole] = useState<Role>('member')
   const [isOperator, setOperator] = useState(false)
   const request = {
     email: email.trim(),

@@ -100,6 +100,7 @@ export function serviceTests(operator: Operator): void {
     await main().getByRole('button', { name: 'Add user' }).click()
     await dialog().getByLabel('E-mail').fill('ada@operator.example')
     await dialog().getByLabel('Organization').selectOption('Breakwater Works')
+    await dialog().getByLabel('Role').selectOption('owner')
     await dialog().getByRole('button', { name: 'Add user' }).click()
     const inviteUrl =
       (await dialog()
