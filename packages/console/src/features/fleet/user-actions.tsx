@@ -93,7 +93,7 @@ export const suspendText =
 
 const changes: Record<Question, Change> = {
   suspend: {
-    title: 'Suspend',
+    title: 'Suspend user',
     action: 'Suspend user',
     text: () => suspendText,
     done: 'Suspended',

@@ -35,7 +35,8 @@ export function Users() {
     suspend: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: true }),
     restore: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: false }),
     nameOf: ({ email }) => email,
-    explanation: suspendText,
+    action: 'Suspend user',
+    explanationOf: () => suspendText,
     whyNot: (row) =>
       row.id === caller.id
         ? 'You cannot suspend yourself.'

@@ -119,7 +119,7 @@ export function serviceTests(operator: Operator): void {
     await user.getByText('active').waitFor()
     await user.getByRole('button', { name: 'Suspend' }).click()
     await dialog().getByText('The user will be signed out everywhere immediately.').waitFor()
-    await dialog().getByRole('button', { name: 'Suspend' }).click()
+    await dialog().getByRole('button', { name: 'Suspend user' }).click()
     await user.getByText('suspended').waitFor()
     await owner.page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
     await user.getByRole('button', { name: 'Restore' }).click()
