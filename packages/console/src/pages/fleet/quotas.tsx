@@ -53,11 +53,13 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
     <Section
       title="Limits"
       actions={
-        <ProjectPicker
-          projects={projects}
-          value={project}
-          onChange={({ id }) => setSearch({ project: id })}
-        />
+        <div className="w-80 max-w-full">
+          <ProjectPicker
+            projects={projects}
+            value={project}
+            onChange={({ id }) => setSearch({ project: id })}
+          />
+        </div>
       }
     >
       <div className="grid grid-cols-1 items-start gap-x-6 gap-y-4 lg:grid-cols-2">
