@@ -140,11 +140,16 @@ export function fleetTests(operator: Operator): void {
     })
     await openTabOf('Health')
     const today = new Date().toISOString().slice(0, 10)
+    const shownToday = new Date().toLocaleDateString('en-US', {
+      month: 'short',
+      day: 'numeric',
+      timeZone: 'UTC',
+    })
     await main()
       .getByRole('img', { name: `GPU faults per day: 3 in 30 days, most on ${today} (2)` })
       .waitFor()
     await main()
-      .getByRole('row', { name: `A40 48GB PCIe 2 1 1 ${today}` })
+      .getByRole('row', { name: `A40 48GB PCIe 2 1 1 ${shownToday}` })
       .waitFor()
     await main()
       .getByRole('table', { name: 'GPUs to check' })
@@ -152,10 +157,10 @@ export function fleetTests(operator: Operator): void {
       .waitFor()
     await main().getByLabel('Group by').selectOption('By XID')
     await main()
-      .getByRole('row', { name: `XID 79 2 0 0 ${today}` })
+      .getByRole('row', { name: `XID 79 2 0 0 ${shownToday}` })
       .waitFor()
     await main()
-      .getByRole('row', { name: `XID 31 0 0 1 ${today}` })
+      .getByRole('row', { name: `XID 31 0 0 1 ${shownToday}` })
       .waitFor()
     await main().getByLabel('Time range').selectOption('Last 7 days')
     await main()
