@@ -112,7 +112,7 @@ const ofManyVms: Record<string, Opening> = {
 const ofFleet: Record<string, Opening> = {
   'register-host': ['', 'Register host'],
   maintenance: ['/hosts/HOST', 'Announce maintenance'],
-  'host-note': ['/hosts/HOST', 'Edit note'],
+  'host-note': ['/hosts/HOST', 'Add note'],
   drain: ['/hosts/HOST', 'Drain'],
   'remove-host': ['/hosts/EMPTY', 'Remove'],
   'stop-vm': ['/vms', 'Stop'],

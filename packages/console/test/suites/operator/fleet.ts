@@ -233,7 +233,7 @@ export function fleetTests(operator: Operator): void {
     await main()
       .getByText(/^Maintenance at .*: New power supplies$/)
       .waitFor()
-    await main().getByRole('button', { name: 'Edit note' }).click()
+    await main().getByRole('button', { name: 'Add note' }).click()
     await dialog().getByLabel('Note').fill('The fan is loud')
     await dialog().getByRole('button', { name: 'Save note' }).click()
     await main().getByText('The fan is loud').waitFor()
