@@ -73,11 +73,16 @@ export async function fillFleet(scene: Scene, project_id: string): Promise<Recor
   await owner.organizationKeyCreate({ organization_id }, { name: 'robots', role: 'viewer' })
   const email = 'mary@example.com'
   const { invite_url } = await owner.memberCreate({ organization_id }, { email, role: 'member' })
-  const code = new URLSearchParams(new URL(invite_url).hash.slice(1)).get('code')!
-  await createClient({ baseUrl: url }).authAccept({ code, password: 'analytical-engine' })
+  await createClient({ baseUrl: url }).authAccept({ code: codeOf(invite_url), password: 'analytical-engine' })
   await scene.sql(`UPDATE users SET totp_sealed = '', totp_confirmed_at = slipway_now() WHERE email = $1`, [
     email,
   ])
+  // The last operator cannot lose the access.
+  const second = await operator.adminUserCreate({ email: 'edith@example.com', is_operator: true })
+  await createClient({ baseUrl: url }).authAccept({
+    code: codeOf(second.invite_url),
+    password: 'analytical-engine',
+  })
   const day = 86_400_000
   await operator.adminReservationCreate({
     organization_id,
@@ -100,6 +105,8 @@ export async function fillFleet(scene: Scene, project_id: string): Promise<Recor
     OPERATOR: users.find(({ is_operator }) => is_operator)!.id,
   }
 }
+
+const codeOf = (inviteUrl: string) => new URLSearchParams(new URL(inviteUrl).hash.slice(1)).get('code')!
 
 /** Deletes a VM whose deletion is stuck, because its host keeps failing. */
 export async function makeStuck(scene: Scene, name: string): Promise<void> {

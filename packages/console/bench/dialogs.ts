@@ -112,7 +112,7 @@ const ofManyVms: Record<string, Opening> = {
 const ofFleet: Record<string, Opening> = {
   'register-host': ['', 'Register host'],
   maintenance: ['/hosts/HOST', 'Announce maintenance'],
-  'host-note': ['/hosts/HOST', 'Edit note'],
+  'host-note': ['/hosts/HOST', 'Add note'],
   drain: ['/hosts/HOST', 'Drain'],
   'remove-host': ['/hosts/EMPTY', 'Remove'],
   'stop-vm': ['/vms', 'Stop'],
@@ -128,7 +128,7 @@ const ofFleet: Record<string, Opening> = {
   approve: ['/quotas', 'Approve Disk (GiB) of Demo'],
   reject: ['/quotas', 'Reject Disk (GiB) of Demo'],
   prices: ['/prices', fill('Price of a100.1x,', '1.95'), fill('Price of snapshot,', '0.0002'), 'Set prices'],
-  image: ['/images', 'Import image'],
+  image: ['/images', 'Register image'],
   'image-locations': ['/images', /^Locations of/],
   'remove-image': ['/images', /^Remove /],
   reservation: ['/reservations', 'Sell reservation'],

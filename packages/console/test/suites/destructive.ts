@@ -181,7 +181,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     const row = operator.page.getByRole('row', { name: /^Danger/ })
     await row.getByRole('button', { name: 'Suspend' }).click()
     await modalOf(operator.page).getByText('Its VMs will keep running').waitFor()
-    await modalOf(operator.page).getByRole('button', { name: 'Suspend' }).click()
+    await modalOf(operator.page).getByRole('button', { name: 'Suspend organization' }).click()
     await row.getByText('suspended').waitFor()
     await main().getByText('This organization is suspended').waitFor()
     await row.getByRole('button', { name: 'Restore' }).click()

@@ -16,13 +16,26 @@ export const gpuColumns: Column<GpuOfHost>[] = [
     width: 'minmax(140px, 1fr)',
     cell: ({ host }) => <HostNameLink id={host.id} name={host.name} />,
   },
-  { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: ({ host }) => host.location },
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(110px, 1fr)',
+    isFoldable: true,
+    cell: ({ host }) => host.location,
+  },
   {
     key: 'pci',
     title: 'PCI address',
     width: '140px',
+    isFoldable: true,
     cell: ({ gpu }) => <span className="mono">{gpu.pci_address}</span>,
   },
-  { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: ({ gpu }) => gpu.model },
+  {
+    key: 'model',
+    title: 'Model',
+    width: 'minmax(130px, 1fr)',
+    isFoldable: true,
+    cell: ({ gpu }) => gpu.model,
+  },
   { key: 'state', title: 'State', width: '140px', cell: ({ gpu }) => <StateBadge state={gpu.state} /> },
 ]

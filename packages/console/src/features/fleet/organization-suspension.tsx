@@ -1,6 +1,7 @@
 import type { ListItem } from '@slipway/sdk'
 import { useState } from 'react'
 import { client } from '../../api/client.ts'
+import { plural } from '../../lib/format.ts'
 import { operatorCommands } from '../../lib/shell.ts'
 import { CheckField } from '../../ui/field.tsx'
 import { useSuspension } from './suspension.tsx'
@@ -14,14 +15,20 @@ export function useOrganizationSuspension() {
     restore: ({ id }) => client.adminOrganizationUpdate({ organization_id: id }, { suspended: false }),
     nameOf: ({ name }) => name,
     invalidates: ['adminOrganizationList'],
-    explanation: (
+    action: 'Suspend organization',
+    explanationOf: ({ vms }) => (
       <div className="flex flex-col gap-3">
         <p>
           The organization’s members and keys will immediately lose access to everything except billing. Its
           VMs will keep running and be billed unless you also stop them. Restoring the organization will not
           start stopped VMs.
         </p>
-        <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
+        <CheckField
+          label="Stop its VMs"
+          hint={`${vms === 0 ? 'The organization has no VMs now.' : `The organization has ${plural(vms, 'VM')}.`} Any local scratch data on the stopped VMs will be lost.`}
+          isChecked={stopsVms}
+          onChange={setStopsVms}
+        />
       </div>
     ),
     commandsOf: ({ id }) =>

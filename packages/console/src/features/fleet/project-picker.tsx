@@ -29,7 +29,7 @@ export function ProjectPicker({
       limit={maxShown}
       autoHighlight
     >
-      <div className="relative w-80 max-w-full">
+      <div className="relative w-full">
         <Combobox.Input
           aria-label="Project"
           placeholder="Organization or project"

@@ -1,10 +1,14 @@
 import type { RouteResponse } from '@slipway/sdk'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { shortId } from '../../lib/format.ts'
 import { operatorCommands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { operationText } from '../steps.tsx'
+import { projectText } from './project-picker.tsx'
 
 export type AdminOperation = RouteResponse<'adminOperationList'>['items'][number]
 
@@ -48,8 +52,11 @@ export function StuckActions({ operation, onRetried, onAbandon, isSmall = false 
 
 /** Asks for confirmation before an operator abandons a stuck operation. */
 export function AbandonDialog({ operation, onClose }: { operation: AdminOperation; onClose: () => void }) {
-  const { operation_id } = operation
-  const text = operationText(operation)
+  const { operation_id, metadata, project_id } = operation
+  const name = operation.resource_name || `…${shortId(metadata.id)}`
+  const text = `${operationText(operation)} ${name}`
+  const projects = useQuery(readAll('adminProjectList', {}))
+  const project = projects.data?.find(({ id }) => id === project_id)
   const abandon = useAction({
     run: () => client.adminOperationAbandon({ operation_id }),
     done: () => `Abandoned: ${text}`,
@@ -69,7 +76,8 @@ export function AbandonDialog({ operation, onClose }: { operation: AdminOperatio
       {...submitProps(abandon, undefined, onClose)}
     >
       <p>
-        The operation will be marked as failed. Resources that it could not remove may need manual cleanup.
+        {name} belongs to {project ? projectText(project) : `the project …${shortId(project_id)}`}. The
+        operation will be marked as failed. Resources that it could not remove may need manual cleanup.
       </p>
     </Confirm>
   )

@@ -16,8 +16,10 @@ interface Options<Row> {
   suspend: (row: Row) => Promise<unknown>
   restore: (row: Row) => Promise<unknown>
   nameOf: (row: Row) => string
+  /** The text of the button that confirms, and the beginning of the title. */
+  action: string
   /** Explains the effect of a suspension; can contain a form field. */
-  explanation: ReactNode
+  explanationOf: (row: Row) => ReactNode
   whyNot?: (row: Row) => string | undefined
   commandsOf: (row: Row) => Commands
   invalidates: RouteId[]
@@ -65,12 +67,12 @@ export function useSuspension<Row extends Suspendable>(options: Options<Row>): S
       <Confirm
         isOpen
         onClose={() => setAsked(null)}
-        title={`Suspend ${nameOf(asked)}`}
-        action="Suspend"
+        title={`${options.action} ${nameOf(asked)}`}
+        action={options.action}
         commands={options.commandsOf(asked)}
         {...submitProps(suspend, asked, () => setAsked(null))}
       >
-        {options.explanation}
+        {options.explanationOf(asked)}
       </Confirm>
     ),
   }

@@ -1,8 +1,10 @@
-import type { RouteResponse } from '@slipway/sdk'
+import type { ListItem, RouteResponse } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -32,6 +34,8 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
     invalidates: ['adminUserGet', 'adminUserList', 'adminEventList'],
   })
   const isSelf = user.id === caller.id
+  const users = useQuery({ ...readAll('adminUserList', {}), enabled: user.is_operator })
+  const isLastOperator = users.data && !users.data.some((other) => other.id !== user.id && canOperate(other))
   return (
     <>
       <Button
@@ -42,7 +46,16 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
         Create reset link
       </Button>
       {user.has_totp && <Button onClick={() => setAsked('totp')}>Remove two-factor</Button>}
-      {user.is_operator && <Button onClick={() => setAsked('operator')}>Remove operator access</Button>}
+      {user.is_operator && (
+        <Button
+          reason={
+            isLastOperator ? 'This is the last operator. Make another user an operator first.' : undefined
+          }
+          onClick={() => setAsked('operator')}
+        >
+          Remove operator access
+        </Button>
+      )}
       {user.suspended ? (
         <Button isBusy={restore.isPending} onClick={() => restore.mutate()}>
           Restore
@@ -60,6 +73,10 @@ export function UserActions({ user, onResetLink }: UserActionsProps) {
   )
 }
 
+/** The server counts neither suspended operators nor those who have not accepted their invitation. */
+const canOperate = ({ is_operator, suspended, state }: ListItem<'adminUserList'>) =>
+  is_operator && !suspended && state !== 'invited'
+
 interface Change {
   title: string
   action: string
@@ -76,7 +93,7 @@ export const suspendText =
 
 const changes: Record<Question, Change> = {
   suspend: {
-    title: 'Suspend',
+    title: 'Suspend user',
     action: 'Suspend user',
     text: () => suspendText,
     done: 'Suspended',

@@ -55,7 +55,7 @@ export function HostMaintenance({ host }: { host: Host }) {
             )
           }
         >
-          <Button onClick={() => setOpen('note')}>Edit note</Button>
+          <Button onClick={() => setOpen('note')}>{host.note ? 'Edit note' : 'Add note'}</Button>
         </Row>
       </div>
       {open === 'maintenance' && <MaintenanceDialog host={host} onClose={() => setOpen('')} />}

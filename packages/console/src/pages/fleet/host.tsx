@@ -26,7 +26,7 @@ import { Table } from '../../ui/table.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { HostMaintenance } from './host-maintenance.tsx'
 
-const trail: [string, string][] = [['Fleet', '/fleet']]
+const trail: [string, string][] = [['Fleet / Map', '/fleet']]
 
 export function HostPage() {
   const { hostId = '' } = useParams({ strict: false })

@@ -34,7 +34,7 @@ export function Images() {
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
   const create = (
     <Button kind="primary" icon={<Icon name="plus" size={16} />} onClick={() => setOpen({ what: 'create' })}>
-      Import image
+      Register image
     </Button>
   )
   return (
@@ -80,7 +80,7 @@ export function Images() {
                 cell: (image) => <Sentence text={image.locations.join(', ') || 'none'} />,
               },
               ...(data.items.some(({ size_bytes }) => size_bytes > 0) ? [sizeColumn] : []),
-              { ...timestampColumn('Imported', 'created_at'), width: '156px', isFoldable: true },
+              { ...timestampColumn('Registered', 'created_at'), width: '156px', isFoldable: true },
               actionColumn('176px', (image: Image) => (
                 <>
                   <Button
@@ -122,7 +122,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       image
         ? client.adminImageUpdate({ image_id: image.id }, { locations: chosen })
         : client.adminImageCreate(request),
-    done: () => (image ? `Changed the locations of ${image.name}` : `Imported ${name}`),
+    done: () => (image ? `Changed the locations of ${image.name}` : `Registered ${name}`),
     invalidates: ['adminImageList', 'imageList'],
     showsErrors: true,
   })
@@ -130,8 +130,8 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
     <FormDialog
       isOpen
       onClose={onClose}
-      title={image ? `Locations of ${image.name}` : 'Import image'}
-      action={image ? 'Save' : 'Import image'}
+      title={image ? `Locations of ${image.name}` : 'Register image'}
+      action={image ? 'Save' : 'Register image'}
       {...submitProps(save, undefined, onClose)}
       reason={image || name ? undefined : 'Enter a name'}
       commands={
@@ -156,7 +156,6 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
             value={name}
             onChange={setName}
             placeholder="ubuntu24.04-nvidia:latest"
-            hint="Locations with real VMs accept only images that were imported with the command slipway-server images."
             isMono
             autoFocus
           />
@@ -165,7 +164,16 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       )}
       <fieldset className="flex flex-col gap-2">
         <legend className="mb-1 text-sm font-medium">Locations (optional)</legend>
-        <p className="text-sm text-ink-muted">No VM can be created from an image without locations.</p>
+        <p className="text-sm text-ink-muted">
+          No VM can be created from an image without locations.
+          {!image && (
+            <>
+              {' '}
+              Locations with real VMs accept only images that were imported with the command{' '}
+              <span className="mono whitespace-nowrap">slipway-server images</span>.
+            </>
+          )}
+        </p>
         {(locations.data?.items ?? []).map((location) => (
           <CheckField
             key={location.name}

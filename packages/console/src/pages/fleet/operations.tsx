@@ -103,7 +103,7 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'Resource',
-      width: 'minmax(130px, 1.4fr)',
+      width: 'minmax(104px, 1.4fr)',
       cell: ({ metadata, resource_name }) => {
         const name = resource_name || `…${shortId(metadata.id)}`
         return metadata.type === 'vm' ? (
@@ -190,7 +190,8 @@ const detailColumns: Column<Row>[] = [
     cell: ({ step, error }) =>
       (step || error) && (
         <>
-          {step && <span className="text-ink-muted">{stepText(step)} </span>}
+          {step && <span className="text-ink">{stepText(step)}</span>}
+          {step && error && ': '}
           {error}
         </>
       ),

@@ -11,6 +11,7 @@ import { operatorCommands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { Sentence } from '../../ui/no-break.tsx'
 
 interface Product {
   name: string
@@ -58,6 +59,7 @@ export function Prices() {
     ({ name }) => values[name] !== undefined && Number(values[name]) !== priceOf(name),
   )
   const isValid = changed.every(({ name }) => /^\d+(\.\d{1,8})?$/.test(values[name] ?? ''))
+  const problem = changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter amounts such as 1.45'
   const [isAsking, setAsking] = useState(false)
   const items = changed.map(({ name, unit }) => ({ product_name: name, unit, usd: Number(values[name]) }))
   const save = useAction({
@@ -79,7 +81,10 @@ export function Prices() {
               {groups.map(({ title, text, products }) => (
                 <section key={title} aria-label={title} className="card">
                   <h2 className="flex items-baseline justify-between gap-4 border-b border-line px-4 py-2 font-semibold">
-                    {title} <span className="text-right text-sm font-normal text-ink-muted">USD {text}</span>
+                    {title}{' '}
+                    <span className="text-right text-sm font-normal text-ink-muted">
+                      USD <Sentence text={text} />
+                    </span>
                   </h2>
                   <div className="py-1.5">
                     {products.map(({ name }) => (
@@ -102,15 +107,9 @@ export function Prices() {
             {/* The button stays visible while the page scrolls. */}
             <div className="card sticky bottom-0 flex flex-wrap items-center justify-end gap-x-4 gap-y-2 px-4 py-3">
               <p className="min-w-0 flex-1 text-sm text-ink-muted">
-                {changed.length > 0 && `${plural(changed.length, 'price')} changed`}
+                {problem ?? `${plural(changed.length, 'price')} changed`}
               </p>
-              <Button
-                kind="primary"
-                reason={
-                  changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter amounts such as 1.45'
-                }
-                onClick={() => setAsking(true)}
-              >
+              <Button kind="primary" reason={problem} onClick={() => setAsking(true)}>
                 Set prices
               </Button>
             </div>
@@ -139,7 +138,7 @@ export function Prices() {
             <li key={name} className="flex justify-between gap-4">
               <span>{name}</span>
               <span className="figures text-right">
-                {shown(priceOf(name)) || 'not set'} → {values[name]} USD {unitOf(name)}
+                {shown(priceOf(name)) || 'not set'} → {values[name]} USD <Sentence text={unitOf(name)} />
               </span>
             </li>
           ))}

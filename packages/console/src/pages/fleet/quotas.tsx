@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
@@ -53,16 +53,20 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
     <Section
       title="Limits"
       actions={
-        <ProjectPicker
-          projects={projects}
-          value={project}
-          onChange={({ id }) => setSearch({ project: id })}
-        />
+        <div className="w-80 max-w-full">
+          <ProjectPicker
+            projects={projects}
+            value={project}
+            onChange={({ id }) => setSearch({ project: id })}
+          />
+        </div>
       }
     >
       <div className="grid grid-cols-1 items-start gap-x-6 gap-y-4 lg:grid-cols-2">
-        <Section title={`Organization ${project.organization_name}`}>
-          <p className="-mt-2 text-ink-muted">Limits for all projects of the organization combined.</p>
+        <Holder
+          title={`Organization ${project.organization_name}`}
+          about="Limits for all projects of the organization combined."
+        >
           <Loaded query={organizationQuotas} rows={14}>
             {({ items }) => (
               <QuotaForm
@@ -81,9 +85,11 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
               />
             )}
           </Loaded>
-        </Section>
-        <Section title={`Project ${project.name}`}>
-          <p className="-mt-2 text-ink-muted">Limits for this project, within the organization’s limits.</p>
+        </Holder>
+        <Holder
+          title={`Project ${project.name}`}
+          about="Limits for this project, within the organization’s limits."
+        >
           <Loaded query={projectQuotas} rows={8}>
             {({ items }) => (
               <QuotaForm
@@ -102,11 +108,22 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
               />
             )}
           </Loaded>
-        </Section>
+        </Holder>
       </div>
     </Section>
   )
 }
+
+/** A part of the section, so its heading is smaller. */
+const Holder = ({ title, about, children }: { title: string; about: string; children: ReactNode }) => (
+  <section aria-label={title} className="flex min-w-0 flex-col gap-3">
+    <div>
+      <h3 className="font-semibold wrap-anywhere">{title}</h3>
+      <p className="text-ink-muted">{about}</p>
+    </div>
+    {children}
+  </section>
+)
 
 type Limits<Name extends string = string> = { name: Name; max: number }[]
 
@@ -139,7 +156,7 @@ function QuotaForm<Name extends string>({
   return (
     <div className="card divide-y divide-line">
       <div className="flex h-9 items-center justify-between px-4 text-sm text-ink-muted">
-        <span>Used</span>
+        <span>Quota and use</span>
         <span className="pr-2.5">Limit</span>
       </div>
       {quotas.map((quota) => (

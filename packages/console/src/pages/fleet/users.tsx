@@ -35,7 +35,8 @@ export function Users() {
     suspend: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: true }),
     restore: ({ id }) => client.adminUserUpdate({ user_id: id }, { suspended: false }),
     nameOf: ({ email }) => email,
-    explanation: suspendText,
+    action: 'Suspend user',
+    explanationOf: () => suspendText,
     whyNot: (row) =>
       row.id === caller.id
         ? 'You cannot suspend yourself.'
@@ -133,7 +134,7 @@ function AddDialog({ onClose, onInvited }: AddDialogProps) {
   const organizations = useQuery(readAll('adminOrganizationList', {}))
   const [email, setEmail] = useState('')
   const [organizationId, setOrganizationId] = useState('')
-  const [role, setRole] = useState<Role>('owner')
+  const [role, setRole] = useState<Role>('member')
   const [isOperator, setOperator] = useState(false)
   const request = {
     email: email.trim(),

@@ -1,5 +1,5 @@
 import { vmActions } from '@slipway/sdk'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useMe } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
@@ -8,7 +8,6 @@ import { useStuck } from '../../features/alerts.tsx'
 import { AuditEvents } from '../../features/fleet/audit-events.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
 import { OperationLink } from '../../features/fleet/operation-link.tsx'
-import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import type { AdminOperation } from '../../features/fleet/stuck-actions.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
 import { stepText } from '../../lib/format.ts'
@@ -85,7 +84,14 @@ export function FleetVm() {
         items={[
           [
             'Organization',
-            <OrganizationLink key="organization" id={vm.organization_id} name={vm.organization_name} />,
+            <Link
+              key="organization"
+              to="/fleet/organizations/$organizationId"
+              params={{ organizationId: vm.organization_id }}
+              className="link"
+            >
+              {vm.organization_name}
+            </Link>,
           ],
           ['Project', vm.project_name],
           ['Type', vm.type],

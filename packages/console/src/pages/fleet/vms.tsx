@@ -90,8 +90,12 @@ export function FleetVms() {
           ]}
         />
         <span className="figures ml-auto text-ink-muted">
-          Showing {vms.hasNextPage && 'the newest '}
-          {count(rows.length)}
+          {/* The search also finds VMs that are older than those shown. */}
+          {!vms.hasNextPage || found.length > 0
+            ? `Showing ${count(rows.length)}`
+            : q || state
+              ? `${count(rows.length)} of the newest ${count(shown.length)}`
+              : `Showing the newest ${count(rows.length)}`}
         </span>
       </div>
       <Loaded query={vms}>
@@ -169,7 +173,7 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
   {
     key: 'tenant',
     title: 'Organization / project',
-    width: 'minmax(160px, 1.4fr)',
+    width: 'minmax(176px, 1.4fr)',
     isFoldable: true,
     sortBy: tenantOf,
     cell: tenantOf,

@@ -100,6 +100,7 @@ export function serviceTests(operator: Operator): void {
     await main().getByRole('button', { name: 'Add user' }).click()
     await dialog().getByLabel('E-mail').fill('ada@operator.example')
     await dialog().getByLabel('Organization').selectOption('Breakwater Works')
+    await dialog().getByLabel('Role').selectOption('owner')
     await dialog().getByRole('button', { name: 'Add user' }).click()
     const inviteUrl =
       (await dialog()
@@ -118,7 +119,7 @@ export function serviceTests(operator: Operator): void {
     await user.getByText('active').waitFor()
     await user.getByRole('button', { name: 'Suspend' }).click()
     await dialog().getByText('The user will be signed out everywhere immediately.').waitFor()
-    await dialog().getByRole('button', { name: 'Suspend' }).click()
+    await dialog().getByRole('button', { name: 'Suspend user' }).click()
     await user.getByText('suspended').waitFor()
     await owner.page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
     await user.getByRole('button', { name: 'Restore' }).click()
@@ -200,12 +201,12 @@ export function serviceTests(operator: Operator): void {
     expect([priceOf('a40.1x'), priceOf('reserved-address')]).toEqual([0.95, 0.004])
   })
 
-  test('an image is imported, made available in locations, and removed', async () => {
+  test('an image is registered, made available in locations, and removed', async () => {
     await openTabOf('Images')
-    await main().getByRole('button', { name: 'Import image' }).click()
+    await main().getByRole('button', { name: 'Register image' }).click()
     await dialog().getByLabel('Name').fill('debian13:latest')
     await dialog().getByLabel('us-east1-a').check()
-    await dialog().getByRole('button', { name: 'Import image' }).click()
+    await dialog().getByRole('button', { name: 'Register image' }).click()
     const row = main().getByRole('row', { name: /debian13:latest/ })
     await row.getByText('us-east1-a').waitFor()
     await row.getByRole('button', { name: 'Locations of debian13:latest' }).click()

@@ -8,6 +8,10 @@ export const datesUntil = (lastMs: number, days: number): string[] =>
     new Date(lastMs - (days - 1 - index) * dayMs).toISOString().slice(0, 10),
   )
 
+const dayText = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' })
+/** Formats a UTC date without its year, such as "Nov 19". */
+export const shortDate = (date: string): string => dayText.format(new Date(date))
+
 /** A group's totals over all days. */
 export interface FaultTotal {
   key: string

@@ -3,10 +3,9 @@ import uPlot from 'uplot'
 import { plural } from '../../../lib/format.ts'
 import { useTheme } from '../../../lib/theme.ts'
 import { drawPlot, seriesColor } from '../../../ui/plot.ts'
-import type { FaultBars } from './bars.ts'
+import { type FaultBars, shortDate } from './bars.ts'
 
 const heightPx = 200
-const dayText = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' })
 
 /** Draws a stacked bar for each day. The text above describes the day under the pointer. */
 export default function FaultChart({ bars, dates }: { bars: FaultBars; dates: string[] }) {
@@ -75,8 +74,6 @@ export default function FaultChart({ bars, dates }: { bars: FaultBars; dates: st
     </figure>
   )
 }
-
-const shortDate = (date: string) => dayText.format(new Date(date))
 
 /** The chart in words, for screen readers. */
 function summaryOf({ totals }: FaultBars, dates: string[]): string {

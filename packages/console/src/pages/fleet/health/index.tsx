@@ -16,7 +16,7 @@ import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Section } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
-import { datesUntil, type FaultTotal, stackFaults, totalsOf } from './bars.ts'
+import { datesUntil, type FaultTotal, shortDate, stackFaults, totalsOf } from './bars.ts'
 
 // Load the chart code while the page fetches its data.
 const chart = import('./chart.tsx')
@@ -131,7 +131,12 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
           countColumn('Found by hosts', ({ hostFaults }: FaultTotal) => hostFaults, '130px'),
           countColumn('Reported by guests', ({ guestFaults }: FaultTotal) => guestFaults, '160px'),
           countColumn('Other errors', ({ otherErrors }: FaultTotal) => otherErrors, '120px'),
-          { key: 'last', title: 'Last day', width: '120px', cell: ({ lastDate }: FaultTotal) => lastDate },
+          {
+            key: 'last',
+            title: 'Last day',
+            width: '120px',
+            cell: ({ lastDate }: FaultTotal) => shortDate(lastDate),
+          },
         ]}
       />
     </>

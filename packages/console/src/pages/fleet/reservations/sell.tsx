@@ -10,12 +10,15 @@ import { operatorCommands } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
+type VmTypeName = (typeof vmTypes)[number]['name']
+
 /** Sells GPUs of a type to an organization. */
 export function SellReservation({ onClose }: { onClose: () => void }) {
   const projects = useQuery(readAll('adminProjectList', {}))
   const locations = useQuery(read('adminLocationList', {}))
   const [project, setProject] = useState<AdminProject | null>(null)
-  const [type, setType] = useState(vmTypes[0]!.name)
+  const capacity = useQuery(read('adminCapacityList', {}))
+  const [chosenType, setType] = useState<VmTypeName>()
   const [location, setLocation] = useState('')
   const [count, setCount] = useState('1')
   const [start, setStart] = useState('')
@@ -23,6 +26,12 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
   const [price, setPrice] = useState('')
   const locationItems = locations.data?.items ?? []
   const chosenLocation = location || locationItems[0]?.name || ''
+  const families = new Set<string>(
+    (capacity.data?.items ?? [])
+      .filter((each) => each.location === chosenLocation && each.total > 0)
+      .map(({ family }) => family),
+  )
+  const type = chosenType ?? (vmTypes.find(({ family }) => families.has(family)) ?? vmTypes[0]!).name
   const request = {
     organization_id: project?.organization_id ?? '',
     billing_project_id: project?.id ?? '',
@@ -68,7 +77,7 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
         <SelectField
           label="Type"
           value={type}
-          onChange={(name) => setType(name as typeof type)}
+          onChange={(name) => setType(name as VmTypeName)}
           choices={vmTypes.map(({ name }) => ({ value: name, label: name }))}
         />
         <SelectField
