@@ -77,6 +77,13 @@ function pathOf({ alert, similar }: AlertGroup, projectId: string, isFleet: bool
   return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/activity`
 }
 
+/** Returns the text of the link to the page of `pathOf`. */
+function linkTextOf({ alert: { kind, resource_type }, similar }: AlertGroup): string {
+  if (kind !== 'payment') return 'Open'
+  if (resource_type === 'invoice') return similar > 0 ? 'View invoices' : 'View invoice'
+  return 'Change payment method'
+}
+
 interface AlertGroup {
   alert: Alert
   /** The number of further alerts of the same kind in the same project. */
@@ -178,7 +185,7 @@ export function ProjectAlerts({ projectId }: { projectId: string }) {
   )
   const actionOf = (group: AlertGroup) => (
     <Link to={pathOf(group, projectId, false)} className="link">
-      Open
+      {linkTextOf(group)}
     </Link>
   )
   return <AlertNotes alerts={relevant} actionOf={actionOf} isCounted />

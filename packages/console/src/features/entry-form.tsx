@@ -39,7 +39,13 @@ export const codeFromLink = () => new URLSearchParams(location.hash.slice(1)).ge
 
 export const isTooShort = (password: string) => password.length < minPasswordLength
 
-export function NewPassword({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+interface NewPasswordProps {
+  value: string
+  onChange: (value: string) => void
+  autoFocus?: boolean
+}
+
+export function NewPassword({ value, onChange, autoFocus }: NewPasswordProps) {
   return (
     <TextField
       label="Password"
@@ -48,6 +54,7 @@ export function NewPassword({ value, onChange }: { value: string; onChange: (val
       value={value}
       onChange={onChange}
       hint={`At least ${minPasswordLength} characters.`}
+      autoFocus={autoFocus}
     />
   )
 }

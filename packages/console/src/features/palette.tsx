@@ -125,10 +125,10 @@ function useActions(text: string): Hit[] {
   }, [action, verb, name, vms.data, projectId])
 }
 
-/** Searches the other projects of the organization and, for operators, the fleet. */
+/** Searches the organization and, for operators, the fleet. Results of the open project are first. */
 function useSearchResults(text: string, local: Hit[]): Hit[] {
   const { caller } = useMe()
-  const { organization_id } = useProject()
+  const { id: projectId, organization_id } = useProject()
   const isSearching = text.length >= 2
   const tenant = useQuery({
     ...read('organizationSearch', { params: { organization_id }, query: { q: text } }),
@@ -143,10 +143,12 @@ function useSearchResults(text: string, local: Hit[]): Hit[] {
   return useMemo(() => {
     if (!isSearching) return []
     const known = new Set(local.map(({ key }) => key))
-    const found = [
+    const results = [
       ...(tenant.data?.items ?? []).map((result) => ({ result, isFleet: false })),
       ...(caller.is_operator ? (fleet.data?.items ?? []) : []).map((result) => ({ result, isFleet: true })),
     ]
+    const isElsewhere = ({ result }: (typeof results)[number]) => Number(result.project_id !== projectId)
+    const found = results.toSorted((a, b) => isElsewhere(a) - isElsewhere(b))
     return found.flatMap(({ result, isFleet }): Hit[] => {
       const to = pathOf(result, isFleet)
       if (known.has(result.resource_id) || !to) return []
@@ -163,7 +165,7 @@ function useSearchResults(text: string, local: Hit[]): Hit[] {
         },
       ]
     })
-  }, [isSearching, local, tenant.data, fleet.data, caller.is_operator])
+  }, [isSearching, local, tenant.data, fleet.data, caller.is_operator, projectId])
 }
 
 /** The paths of lists, for resources without a page of their own. */

@@ -7,7 +7,7 @@ import { reservedAddressOf } from '../lib/addresses.ts'
 import { dataDisksOf } from '../lib/disks.ts'
 import { firstNames, plural, usd } from '../lib/format.ts'
 import { projectCommands, shellQuote } from '../lib/shell.ts'
-import { stateWord } from '../lib/states.ts'
+import { stateStyles, stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -92,9 +92,10 @@ const scratchText = (scratch: Vm[], vms: Vm[]): string =>
 
 /**
  * Returns the states that the disabled actions require, one sentence for each set of states. That a running VM cannot
- * be started needs no explanation.
+ * be started needs no explanation. While an operation changes the state, its end is what the user waits for.
  */
 export function disabledActionReasons(vm: Vm): string[] {
+  if (vm.state === 'STATE_DELETING') return ['The VM is being deleted.']
   const verbsOf = new Map<string, string[]>()
   for (const action of actionsOf(vm)) {
     const { from } = vmActions[action]
@@ -102,10 +103,15 @@ export function disabledActionReasons(vm: Vm): string[] {
     const states = from.map(stateWord).join(' or ')
     verbsOf.set(states, [...(verbsOf.get(states) ?? []), words[action].verb])
   }
+  if (verbsOf.size > 0 && isChanging(vm))
+    return ['More actions will be available when the current operation is complete.']
   return [...verbsOf].map(
     ([states, verbs]) => `To ${verbs.join(' or ').toLowerCase()} the VM, it must be ${states}.`,
   )
 }
+
+/** Returns whether an operation on the VM is in progress. */
+const isChanging = ({ state }: Vm): boolean => stateStyles[state]?.[0] === 'busy'
 
 /** Buttons that open the confirmations to reset and to stop a crashed VM, next to its price. */
 export function CrashActions({ vm, reason }: { vm: Vm; reason: string | undefined }) {

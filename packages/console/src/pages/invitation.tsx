@@ -17,6 +17,7 @@ import {
 import { Button, ButtonLink } from '../ui/button.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
+import { NoBreak } from '../ui/no-break.tsx'
 
 /** Accepts an invitation with a new account, or with the account that is signed in. */
 export function Accept() {
@@ -103,8 +104,8 @@ function InvalidInvitation() {
       <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
         <h1 className="text-lg font-semibold">This invitation no longer works</h1>
         <p className="text-ink-muted">
-          If you already accepted it, sign in. Otherwise, check for a newer invitation e-mail, or ask for a
-          new link.
+          If you already accepted it, sign in. Otherwise, check for a newer invitation{' '}
+          <NoBreak>e-mail,</NoBreak> or ask for a new link.
         </p>
         <ButtonLink kind="primary" to="/sign-in" className="w-full">
           Sign in

@@ -4,7 +4,7 @@ import { type Limit, limitsOf } from '../api/limits.ts'
 import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { ProjectAlerts } from '../features/alerts.tsx'
+import { ProjectAlerts, usePaymentAlerts } from '../features/alerts.tsx'
 import { CreateVmButton } from '../features/create-vm-button.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { GettingStarted } from '../features/getting-started.tsx'
@@ -26,6 +26,8 @@ export function Overview() {
   const organizationQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const costs = useQuery({ ...read('projectCosts', { params }), refetchInterval: 30_000 })
   const budget = useQuery(read('budgetGet', { params }))
+  // A budget is not urgent while payments fail.
+  const hasPaymentAlert = usePaymentAlerts().length > 0
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
   return (
     <Page
@@ -48,7 +50,7 @@ export function Overview() {
         />
         <Figure label="Month forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
-      {vms.data?.length !== 0 && <GettingStarted hasCard />}
+      {vms.data?.length !== 0 && !hasPaymentAlert && <GettingStarted hasCard />}
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Section title="VMs">
@@ -57,14 +59,17 @@ export function Overview() {
               <ul className="card divide-y divide-line">
                 {mostRelevant(data).map((vm) => (
                   <li key={vm.id} className="flex min-h-9 items-center gap-3 px-3 py-1.5">
-                    <Link
-                      to="/projects/$projectId/vms/$vmId"
-                      params={{ projectId, vmId: vm.id }}
-                      className="min-w-0 flex-1 font-medium break-words hover:text-accent-text hover:underline"
-                    >
-                      {vm.name}
-                    </Link>
-                    <span className="text-sm whitespace-nowrap text-ink-muted max-sm:hidden">{vm.type}</span>
+                    {/* The type moves below a long name. */}
+                    <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3">
+                      <Link
+                        to="/projects/$projectId/vms/$vmId"
+                        params={{ projectId, vmId: vm.id }}
+                        className="min-w-0 flex-auto font-medium break-words hover:text-accent-text hover:underline"
+                      >
+                        {vm.name}
+                      </Link>
+                      <span className="text-sm whitespace-nowrap text-ink-muted">{vm.type}</span>
+                    </span>
                     <span className="flex w-28 shrink-0 justify-end">
                       <StateBadge state={vm.state} />
                     </span>

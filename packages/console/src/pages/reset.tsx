@@ -5,6 +5,7 @@ import { client } from '../api/client.ts'
 import { useSendsMail } from '../api/me.ts'
 import { codeFromLink, EntryForm, EntryFrame, isTooShort, NewPassword } from '../features/entry-form.tsx'
 import { TextField } from '../ui/field.tsx'
+import { NoBreak } from '../ui/no-break.tsx'
 
 /** Sets a new password with the code from a reset link. */
 export function Reset() {
@@ -26,9 +27,13 @@ export function Reset() {
         code && !isTooShort(password) ? undefined : 'Open the link from the e-mail and enter a new password'
       }
       onSubmit={() => reset.mutate(undefined, { onSuccess: () => void navigate({ to: '/sign-in' }) })}
-      footer="All sessions will be signed out. Two-factor authentication will stay on."
+      footer={
+        <>
+          All sessions will be signed out. <NoBreak>Two-factor</NoBreak> authentication will stay on.
+        </>
+      }
     >
-      <NewPassword value={password} onChange={setPassword} />
+      <NewPassword value={password} onChange={setPassword} autoFocus />
     </EntryForm>
   )
 }

@@ -28,7 +28,8 @@ export function SignIn() {
       note={error ? '' : note}
       footer={
         <>
-          No account? Ask an owner of your organization for an invitation.{' '}
+          No account? Ask an owner of your organization for an invitation.
+          <br />
           <a href="/forgot" className="link">
             Forgot your password?
           </a>

@@ -3,7 +3,7 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe } from '../../api/me.ts'
 import { Button } from '../../ui/button.tsx'
-import { Copyable } from '../../ui/copy.tsx'
+import { Copyable, CopyButton } from '../../ui/copy.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
@@ -68,7 +68,11 @@ export function TwoFactor() {
               </a>
               , or enter the key:
             </p>
-            <Copyable text={secretOf(uri)} shown={inGroups(secretOf(uri))} label="Copy the key" />
+            {/* The whole key must be readable, so it wraps. */}
+            <span className="inline-flex max-w-full items-center gap-1">
+              <span className="mono min-w-0 break-words">{inGroups(secretOf(uri))}</span>
+              <CopyButton text={secretOf(uri)} label="Copy the key" />
+            </span>
             <p className="text-ink-muted">URI for password managers:</p>
             <Copyable text={uri} label="Copy the URI" />
             <p>Then enter the code from the app.</p>

@@ -78,7 +78,7 @@ function SshLine({ vm }: { vm: Vm | undefined }) {
 const groupCommands = ({ members }: InstanceGroup): [string, string][] => [
   [
     'On each VM',
-    'set -a; . /run/slipway/group.env\ntorchrun --nnodes $NNODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR \\\n  --master-port 29500 train.py',
+    'set -a; . /run/slipway/group.env\ntorchrun --nnodes $NNODES --node-rank $NODE_RANK \\\n  --master-addr $MASTER_ADDR --master-port 29500 train.py',
   ],
   [
     'From your terminal',

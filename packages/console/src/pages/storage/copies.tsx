@@ -10,7 +10,7 @@ import { type Column, noValue } from '../../ui/table.tsx'
 
 /** The values of `consistency` in words, and what they mean. */
 const consistencies: Record<string, [text: string, meaning: string]> = {
-  off: ['not in use', 'No running VM could write to the disk, so the copy is complete and clean.'],
+  off: ['clean', 'The disk was not in use: no running VM could write to it.'],
   frozen: ['frozen', 'The VM was running and froze its file systems when copying began.'],
   crash: [
     'crash-consistent',
@@ -48,7 +48,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(140px, 2fr)',
+    width: 'minmax(132px, 2fr)',
     sortBy: ({ name }) => name,
     cell: (copy) => (
       <span className="font-medium" title={copy.description || copy.id}>
@@ -60,7 +60,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'size',
     title: 'Disk size',
-    width: '108px',
+    width: '100px',
     align: 'right',
     isFoldable: true,
     sortBy: ({ size }) => gibOf(size),
@@ -78,22 +78,23 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(112px, 1fr)',
+    width: 'minmax(104px, 1fr)',
     isFoldable: true,
     cell: (copy) => <NoBreak>{locationOf(copy)}</NoBreak>,
   },
   {
     key: 'state',
     title: 'State',
-    width: '115px',
+    width: '112px',
     cell: (copy) => <StateBadge state={copy.state} since={copy.created_at} />,
   },
-  ageColumn as Column<Copy>,
+  { ...(ageColumn as Column<Copy>), width: '96px' },
   // The last column folds first.
   {
     key: 'consistency',
     title: 'Consistency',
-    width: '144px',
+    // The longest value breaks at its hyphen.
+    width: '98px',
     isFoldable: true,
     cell: ({ consistency }) => {
       const [text, meaning] = consistencies[consistency] ?? [noValue, '']

@@ -45,7 +45,7 @@ export function Snapshots() {
     {
       key: 'source',
       title: 'Disk',
-      width: 'minmax(120px, 1.4fr)',
+      width: 'minmax(112px, 1.4fr)',
       isFoldable: true,
       cell: ({ created_from }) => <span title={created_from}>{sourceOf(created_from)}</span>,
     },

@@ -63,7 +63,7 @@ export default function Chart({
   useEffect(() => {
     const element = frame.current
     if (!element) return
-    const faint = { stroke: themeColor('line-strong'), fill: themeColor('sunken') }
+    const faint = { stroke: themeColor('ink-muted'), fill: themeColor('sunken') }
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const top = ticks.at(-1)!
     // Draw at least two pixels, so that the first cents of a day are visible.
@@ -147,7 +147,7 @@ export default function Chart({
         )}
         {forecastUsd !== null && (
           <span className="inline-flex items-center gap-1.5">
-            <span className="size-2.5 rounded-[2px] border border-line-strong bg-sunken" />
+            <span className="size-2.5 rounded-[2px] border border-ink-muted bg-sunken" />
             forecast
           </span>
         )}

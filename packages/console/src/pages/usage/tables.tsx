@@ -23,6 +23,8 @@ export function Totals({
   /** Only products have quantities with a single unit. */
   hasQuantities?: boolean
 }) {
+  // The titles of cards do not inherit the weight of the total.
+  const weightOf = (row: UsageRow) => (row === sums.at(-1) ? 'font-semibold' : '')
   const before: Column<UsageRow>[] = [
     {
       key: 'before',
@@ -45,7 +47,7 @@ export function Totals({
       key: 'name',
       title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
       width: 'minmax(140px, 2fr)',
-      cell: (row) => row.key,
+      cell: (row) => <span className={weightOf(row)}>{row.key}</span>,
     },
     {
       key: 'usd',
@@ -54,7 +56,7 @@ export function Totals({
       align: 'right',
       isInTitle: true,
       cell: (row) => (
-        <span className="text-ink">
+        <span className={`text-ink ${weightOf(row)}`}>
           {row.usd > 0 && row.usd < 0.005 ? '< 0.01' : amount(row.usd)}
           {/* Cards have no column titles with the unit. */}
           <span className="md:hidden"> USD</span>

@@ -67,7 +67,7 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
     >
       {deleted ? (
         <p className="text-ink-muted">
-          Its OS disk was deleted. Its data disks were kept; see{' '}
+          Its OS disk was deleted. Any data disks were kept; see{' '}
           <Link to="/projects/$projectId/disks" params={{ projectId }} className="link">
             Disks
           </Link>

@@ -20,11 +20,10 @@ export function VmDisks({ vm }: { vm: Vm }) {
   const [mounting, setMounting] = useState<VmDisk | null>(null)
   const [detaching, setDetaching] = useState<VmDisk | null>(null)
   const forbidden = useWhyNot('member')
-  const reason =
-    forbidden ??
-    (vmDiskChangeStates.includes(vm.state)
-      ? undefined
-      : `To change disks, the VM must be ${vmDiskChangeStates.map(stateWord).join(' or ')}. It is ${stateWord(vm.state)}.`)
+  const wrongState = vmDiskChangeStates.includes(vm.state)
+    ? ''
+    : `To change disks, the VM must be ${vmDiskChangeStates.map(stateWord).join(' or ')}.`
+  const reason = forbidden ?? wrongState
   const columns: Column<VmDisk>[] = [
     { key: 'name', title: 'Name', width: 'minmax(140px, 2fr)', cell: (disk) => disk.name },
     {
@@ -69,6 +68,8 @@ export function VmDisks({ vm }: { vm: Vm }) {
   return (
     <Section
       title="Disks"
+      // The head of the page already says what the user's role forbids.
+      about={forbidden ? '' : wrongState}
       actions={
         <Button
           size="small"

@@ -27,10 +27,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['ID', <Copyable key="id" text={vm.id} />],
         ['Price', <VmPrice key="price" vm={vm} />],
         ['Cost so far', <VmCost key="cost" vm={vm} />],
-        [
-          'Uptime',
-          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isStarting(vm) ? 'starting' : 'stopped',
-        ],
+        ['Uptime', <Uptime key="up" vm={vm} />],
         ['Expires', <VmExpiry key="ends" vm={vm} />],
         ['Created', <Timestamp key="created" iso={vm.created_at} />],
         ['Updated', <Timestamp key="changed" iso={vm.updated_at} />],
@@ -81,7 +78,12 @@ function ReservedUntil({ vm }: { vm: Vm }) {
   )
 }
 
-const isStarting = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
+/** A crashed VM keeps the time of its last start, but does not run. */
+function Uptime({ vm: { state, started_at } }: { vm: Vm }) {
+  if (state === 'STATE_CRASHED') return '–'
+  if (started_at) return <Age iso={started_at} />
+  return state === 'STATE_CREATING' || state === 'STATE_STARTING' ? 'starting' : 'stopped'
+}
 
 function machineText(type: VmType): string {
   // A line break must not separate the number from its unit.

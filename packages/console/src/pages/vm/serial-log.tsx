@@ -24,7 +24,16 @@ export function SerialLog({ vm }: { vm: Vm }) {
   const frame = useRef<HTMLPreElement>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls the log to its end
   useLayoutEffect(() => {
-    if (isFollowing && frame.current) frame.current.scrollTop = frame.current.scrollHeight
+    const element = frame.current
+    if (!isFollowing || !element) return
+    const scrollToEnd = () => {
+      element.scrollTop = element.scrollHeight
+    }
+    scrollToEnd()
+    // Lines wrap differently after a resize.
+    const observer = new ResizeObserver(scrollToEnd)
+    observer.observe(element)
+    return () => observer.disconnect()
   }, [text, isFollowing])
   return (
     <Section

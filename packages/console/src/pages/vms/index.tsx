@@ -190,14 +190,6 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   },
   ...(hasGpuUse ? [gpuColumn(hasGpuUse)] : []),
   {
-    key: 'location',
-    title: 'Location',
-    width: 'minmax(106px, 0.8fr)',
-    isFoldable: true,
-    sortBy: (vm) => vm.location,
-    cell: (vm) => <NoBreak>{vm.location}</NoBreak>,
-  },
-  {
     key: 'address',
     title: 'Address',
     width: 'minmax(164px, 0.8fr)',
@@ -226,8 +218,16 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
     },
   },
   ageColumn,
-  // The last column folds first.
   ...(hasLabels ? [labelsColumn] : []),
+  // The last column folds first.
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(106px, 0.8fr)',
+    isFoldable: true,
+    sortBy: (vm) => vm.location,
+    cell: (vm) => <NoBreak>{vm.location}</NoBreak>,
+  },
 ]
 
 const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({

@@ -84,7 +84,11 @@ export default function Chart({ chart }: { chart: ChartLines }) {
         </span>
       </p>
       {/* The plot is resized only after the page. Hide its overflow until then. */}
-      <div ref={frame} role="img" aria-label={summaryOf(chart)} className="h-45 overflow-hidden" />
+      {lastKnown(chart) === null ? (
+        <p className="flex h-45 items-center justify-center text-ink-muted">No values in this time range</p>
+      ) : (
+        <div ref={frame} role="img" aria-label={summaryOf(chart)} className="h-45 overflow-hidden" />
+      )}
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {lines.map(({ label, values }, index) => (
           <span key={label} className="inline-flex items-center gap-1.5">
