@@ -16,7 +16,6 @@ import {
   utcDate,
   zonedTitle,
 } from '../lib/format.ts'
-import { type WantedRequest, wantedName } from '../lib/wanted-name.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Name, NoBreak, Sentence } from '../ui/no-break.tsx'
@@ -26,6 +25,7 @@ import { Mark } from '../ui/state.tsx'
 import { type Column, noValue, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
 import { OperationSteps } from './activity/operation-steps.tsx'
+import { type WantedRequest, wantedName } from './capacity/wanted-name.ts'
 
 interface ActivityFilter {
   resource_type?: string | undefined

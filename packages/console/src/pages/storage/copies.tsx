@@ -1,7 +1,7 @@
 import type { CustomImage, Snapshot } from '@slipway/sdk'
 import { usePriceOf } from '../../api/prices.ts'
 import { ProtectedMark } from '../../features/annotations.tsx'
-import { gibOf, monthlyText } from '../../lib/disk-price.ts'
+import { gibOf, monthlyText } from '../../lib/disks.ts'
 import { plural, sizeText, storedText } from '../../lib/format.ts'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { NoBreak } from '../../ui/no-break.tsx'

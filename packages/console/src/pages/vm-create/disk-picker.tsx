@@ -1,7 +1,7 @@
 import type { Disk, Price, VmType } from '@slipway/sdk'
 import { useState } from 'react'
 import { CreateDisk } from '../../features/create-disk.tsx'
-import { diskUsdPerHour, monthlyText } from '../../lib/disk-price.ts'
+import { diskUsdPerHour, monthlyText } from '../../lib/disks.ts'
 import { sizeText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, Select } from '../../ui/field.tsx'

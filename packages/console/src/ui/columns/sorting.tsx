@@ -1,9 +1,15 @@
-import type { Column } from '../table.tsx'
-
 export type SortValue = string | number | undefined
 
+/** What sorting needs of a column. */
+interface SortedColumn<Row> {
+  key: string
+  title: string
+  align?: 'right'
+  sortBy?: (row: Row) => SortValue
+}
+
 /** Returns the rows in the order of a column. Rows without a value are last. */
-export function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[] {
+export function sortedBy<Row>(rows: Row[], columns: SortedColumn<Row>[], sort: string): Row[] {
   const sortBy = columns.find(({ key }) => key === sort.replace(/^-/, ''))?.sortBy
   if (!sortBy) return rows
   const sign = sort.startsWith('-') ? -1 : 1
@@ -19,13 +25,13 @@ export function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string)
 }
 
 /** Cycles through both directions and unsorted. Numeric columns start with the largest value. */
-export function nextSort<Row>({ key, align }: Column<Row>, sort: string): string {
+export function nextSort<Row>({ key, align }: SortedColumn<Row>, sort: string): string {
   const [first, second] = align === 'right' ? [`-${key}`, key] : [key, `-${key}`]
   return sort === first ? second : sort === second ? '' : first
 }
 
 /** The choices of a list that replaces the headers by which a table is sorted. */
-export const sortChoices = <Row,>(columns: Column<Row>[]): { value: string; label: string }[] => [
+export const sortChoices = <Row,>(columns: SortedColumn<Row>[]): { value: string; label: string }[] => [
   { value: '', label: 'Default order' },
   ...columns
     .filter(({ sortBy }) => sortBy)
