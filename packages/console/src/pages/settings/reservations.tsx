@@ -30,9 +30,9 @@ export function Reservations() {
             <>
               <ReservationTable reservations={data} />
               <p className="text-sm text-ink-muted">
-                The organization’s VMs use reserved GPUs automatically. Delivered GPUs are billed from the
-                start of the term, whether VMs use them or not; the VMs on them cost nothing extra. GPUs that
-                are not delivered are not billed. When a reservation ends, VMs keep running at the list price.
+                The organization’s VMs use reserved GPUs automatically. Delivered GPUs are billed during the
+                term, whether VMs use them or not; VMs on them cost nothing extra. GPUs that are not delivered
+                are not billed. When a reservation ends, VMs keep running at the list price.
               </p>
             </>
           )
