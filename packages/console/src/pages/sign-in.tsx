@@ -30,11 +30,12 @@ export function SignIn() {
         <>
           No account? Ask an owner of your organization for an invitation.
           <br />
-          <a href="/forgot" className="link">
+          {/* Links below each other must be high enough for fingers. */}
+          <a href="/forgot" className="link inline-block py-1">
             Forgot your password?
           </a>
           <br />
-          <a href="/catalogue" className="link">
+          <a href="/catalogue" className="link inline-block py-1">
             Types, prices and availability
           </a>
         </>
