@@ -61,9 +61,13 @@ const refusal = (url: string, headers?: Record<string, string>) =>
   )
 const attach = async (body?: unknown, options?: Parameters<typeof ask>[1]) =>
   open((await ticket(body, options)).url)
-const leave = async ({ socket, closed }: OpenSession) => {
+/** Closes a console, and waits until the server has released it for other sessions. */
+const leave = async ({ socket, closed, states }: OpenSession) => {
   socket.close()
   await closed
+  const [{ session_id }] = states as [{ session_id: string }]
+  const lease = 'SELECT FROM console_sessions WHERE session_id = $1'
+  await eventually(async () => (await service.sql(lease, [session_id])).length === 0)
 }
 
 test('a console session shows the log so far, sends input and receives what the guest prints', async () => {
