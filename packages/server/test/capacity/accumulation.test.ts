@@ -86,6 +86,11 @@ test('a worker whose connections break while it grants a capacity request never 
        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`,
     )
   }
+  // A step that lost its connection is retried after a pause, so time must pass.
+  await eventually(async () => {
+    await service.clock.advance('1 second')
+    return (await service.sql('SELECT FROM operation_queue')).length === 0
+  })
   for (let n = 0; n < 6; n++) {
     await fleet.settled()
     await service.clock.advance('601 seconds')
