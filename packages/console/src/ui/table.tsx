@@ -2,7 +2,7 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { minPx, useFolding } from './columns/folded-columns.ts'
+import { foldedFlex, minPx, useFolding } from './columns/folded-columns.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
 import { nextSort, SortMark, type SortValue, sortChoices, sortedBy } from './columns/sorting.tsx'
 import { Select } from './field.tsx'
@@ -11,7 +11,7 @@ export interface Column<Row> {
   key: string
   /** Empty for the column of buttons. Screen readers announce its header as "Actions". */
   title: string
-  /** Cards and folded columns omit a cell without content: null, false, an empty string, or `noValue`. */
+  /** Cards omit a cell without content: null, false, an empty string, or `noValue`. */
   cell: (row: Row) => ReactNode
   /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
@@ -48,8 +48,7 @@ interface TableProps<Row> {
 
 /** The cell of a row that has no value in this column. */
 export const noValue = '–'
-const hasNothing = (content: ReactNode) =>
-  content === null || content === '' || content === false || content === noValue
+const isBlank = (content: ReactNode) => content === null || content === '' || content === false
 
 /** Cards do not fold columns. */
 const none: Column<unknown>[] = []
@@ -280,7 +279,7 @@ function PlainRow<Row>({
         {rest.map((column) => {
           if (isInTitle(column)) return null
           const content = column.cell(row)
-          if (hasNothing(content)) return null
+          if (isBlank(content) || content === noValue) return null
           return (
             <div
               key={column.key}
@@ -345,16 +344,28 @@ function FoldedCells<Row>({ row, columns, from, to }: FoldedCellsProps<Row>) {
   return (
     <span
       role="cell"
-      className="-mt-0.5 flex min-w-0 flex-wrap items-center gap-x-4 px-3 pb-1.5 text-sm text-ink-muted"
+      className="-mt-0.5 flex min-w-0 flex-wrap items-baseline px-3 pb-1.5 text-sm text-ink-muted"
       style={{ gridColumn: `${from} / ${to}` }}
     >
       {columns.map((column) => {
         const content = column.cell(row)
-        if (hasNothing(content)) return null
+        // A cell without content keeps its space, so that the cells of all rows line up.
         return (
-          <span key={column.key} className="inline-flex max-w-full min-w-0 items-baseline gap-1.5">
-            <span className="whitespace-nowrap">{column.title}</span>
-            <span className="min-w-0 text-ink wrap-anywhere">{content}</span>
+          <span
+            key={column.key}
+            className="flex min-w-0 items-baseline gap-1.5"
+            style={{ flex: foldedFlex(column) }}
+          >
+            {!isBlank(content) && (
+              <>
+                <span className="whitespace-nowrap">{column.title}</span>
+                <span
+                  className={`min-w-0 pr-4 text-ink ${column.align === 'right' ? 'figures whitespace-nowrap' : 'wrap-anywhere'}`}
+                >
+                  {content}
+                </span>
+              </>
+            )}
           </span>
         )
       })}

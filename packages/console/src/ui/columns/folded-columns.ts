@@ -1,6 +1,7 @@
 import { type RefObject, useLayoutEffect, useMemo, useState } from 'react'
 
 interface FoldableColumn {
+  title: string
   width: string
   isFoldable?: boolean
   isActions?: boolean
@@ -20,6 +21,13 @@ const foldingOrder = <Column extends FoldableColumn>(columns: Column[]): Column[
     ...rest.filter(({ isFoldable }) => !isFoldable).reverse(),
   ]
 }
+
+/**
+ * Returns the CSS `flex` of a folded cell: the approximate width of its title and of its content, which is smaller
+ * below the row than in a column. It does not depend on the content, so that the cells of all rows line up.
+ */
+export const foldedFlex = ({ title, width }: FoldableColumn): string =>
+  `${width.includes('fr') ? 1 : 0} 1 calc(${title.length * 0.5}em + ${Math.round(minPx(width) * 0.85)}px)`
 
 /** Splits the columns into those that fit and those folded below the row. */
 export function useFolding<Column extends FoldableColumn>(
