@@ -1,4 +1,4 @@
-export type Tone = 'good' | 'busy' | 'idle' | 'held' | 'warn' | 'bad'
+export type Tone = 'good' | 'busy' | 'idle' | 'used' | 'warn' | 'bad'
 
 /** The tone and the text of each state. */
 export const stateStyles: Record<string, [Tone, string]> = {
@@ -33,9 +33,9 @@ export const stateStyles: Record<string, [Tone, string]> = {
   active: ['good', 'active'],
   up: ['good', 'up'],
   free: ['good', 'free'],
-  claimed: ['held', 'claimed'],
+  claimed: ['used', 'claimed'],
   waiting: ['busy', 'waiting'],
-  held: ['warn', 'held'],
+  held: ['busy', 'held'],
   fulfilled: ['good', 'fulfilled'],
   expired: ['idle', 'expired'],
   cancelled: ['idle', 'cancelled'],

@@ -7,7 +7,7 @@ const text: Record<Tone, string> = {
   good: 'text-green-text',
   busy: 'text-blue-text',
   idle: 'text-ink-muted',
-  held: 'text-ink',
+  used: 'text-ink',
   warn: 'text-amber-text',
   bad: 'text-red-text',
 }
@@ -20,17 +20,20 @@ export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolea
       </svg>
     )
   if (tone === 'bad') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-red" />
-  if (tone === 'held') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-grey" />
+  if (tone === 'used') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-grey" />
   if (tone === 'idle')
     return <span aria-hidden="true" className="size-2 shrink-0 rounded-full border-[1.5px] border-grey" />
   const color = tone === 'good' ? 'bg-green' : `bg-blue ${isMoving ? 'pulsing' : ''}`
   return <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${color}`} />
 }
 
+/** Blue states that do not pulse, because nothing is in progress. */
+const steady = ['held', 'open']
+
 /** Shows a state by color, shape and word, and how long a transitional state has lasted. */
 export function StateBadge({ state, since = '' }: { state: string; since?: string | undefined }) {
   const [tone, word] = stateStyles[state] ?? (['idle', state] as const)
-  const isMoving = tone === 'busy' && state !== 'open'
+  const isMoving = tone === 'busy' && !steady.includes(state)
   return (
     <span className={`inline-flex items-center gap-2 whitespace-nowrap ${text[tone]}`}>
       <Mark tone={tone} isMoving={isMoving} />
