@@ -6,7 +6,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { AuditEvents } from '../../features/fleet/audit-events.tsx'
-import { HostLink } from '../../features/fleet/host-link.tsx'
+import { HostOfVm } from '../../features/fleet/host-link.tsx'
 import { OperationLink } from '../../features/fleet/operation-link.tsx'
 import type { AdminOperation } from '../../features/fleet/stuck-actions.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
@@ -96,7 +96,7 @@ export function FleetVm() {
           ['Project', vm.project_name],
           ['Type', vm.type],
           ['Location', vm.location],
-          ['Host', vm.host_id ? <HostLink key="host" hostId={vm.host_id} /> : 'none'],
+          ['Host', <HostOfVm key="host" vm={vm} />],
           ['Created', <Timestamp key="created" iso={vm.created_at} />],
           ['ID', <Copyable key="id" text={vm.id} />],
           ['Project ID', <Copyable key="project" text={vm.project_id} />],

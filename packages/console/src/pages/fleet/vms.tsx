@@ -7,7 +7,7 @@ import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
-import { HostLink } from '../../features/fleet/host-link.tsx'
+import { HostOfVm } from '../../features/fleet/host-link.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -184,7 +184,7 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
     width: 'minmax(170px, 1.2fr)',
     isFoldable: true,
     sortBy: (vm) => vm.location,
-    cell: (vm) => (vm.host_id ? <HostLink hostId={vm.host_id} location={vm.location} /> : vm.location),
+    cell: (vm) => <HostOfVm vm={vm} hasLocation />,
   },
   ageColumn,
 ]
