@@ -39,7 +39,10 @@ export function ProjectFrame() {
   return (
     <PageTitleContext value={project.name}>
       {isHidden && <Skeleton rows={10} className="m-6 max-md:m-4" />}
-      <div hidden={isHidden}>{(!worksWithoutPayment && closedGate) || <Outlet />}</div>
+      {/* The wrapper has no box, so that a page can have the height of the window. */}
+      <div className={isHidden ? 'hidden' : 'contents'}>
+        {(!worksWithoutPayment && closedGate) || <Outlet />}
+      </div>
     </PageTitleContext>
   )
 }

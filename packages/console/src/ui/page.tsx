@@ -44,7 +44,7 @@ export function Page({
   const owner = useContext(PageTitleContext)
   useTitle([tabTitle ?? title, owner, 'Slipway'].filter(Boolean).join(' · '))
   return (
-    <div className={`flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
+    <div className={`fits-list flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
       {trail.length > 0 && <Trail trail={trail} />}
       <div className="flex min-h-8 flex-wrap items-center justify-between gap-x-6 gap-y-2">
         <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">

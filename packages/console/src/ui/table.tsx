@@ -106,7 +106,10 @@ function Rows<Row>(props: TableProps<Row>) {
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
   return (
-    <div className="card flex min-h-0 flex-col overflow-hidden">
+    <div
+      data-scrolls={isVirtual ? '' : undefined}
+      className={`card flex min-h-0 flex-col overflow-hidden ${isVirtual ? 'max-h-[calc(100dvh-270px)]' : ''}`}
+    >
       {onSort && hiddenSorts.length > 0 && rows.length > 1 && (
         <div className="flex items-center justify-end gap-2 border-b border-line px-3 py-1 text-sm text-ink-muted">
           Sort by
@@ -129,7 +132,7 @@ function Rows<Row>(props: TableProps<Row>) {
         <div
           ref={frame}
           // Scroll focused elements out from under the pinned column.
-          className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-270px)] overflow-auto' : 'overflow-x-auto'}`}
+          className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'overflow-auto' : 'overflow-x-auto'}`}
         >
           {!isNarrow && (
             <div
