@@ -1,4 +1,5 @@
 import type { Location } from '@slipway/sdk'
+import { Stock } from './stock.tsx'
 
 interface LocationPickerProps {
   value: string
@@ -38,11 +39,7 @@ export function LocationPicker({
                 onChange={() => onChange(location.name)}
               />
               <span className="leading-5 font-medium">{location.name}</span>
-              <span
-                className={`figures text-sm leading-4 ${stock >= count ? 'text-green-text' : 'text-amber-text'}`}
-              >
-                {stock > 0 ? `${stock} × ${typeName}` : 'out of stock'}
-              </span>
+              <Stock text={stock > 0 ? `${stock} × ${typeName}` : 'out of stock'} isEnough={stock >= count} />
             </label>
           )
         })}

@@ -1,6 +1,7 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
 import { count, memoryText, plural, usd } from '../../lib/format.ts'
 import { partId } from './problem.tsx'
+import { Stock } from './stock.tsx'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
 
@@ -50,7 +51,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
             <label
               key={type.name}
               title={stock.detail}
-              className="card relative flex cursor-pointer flex-col px-3 py-1.5 md:max-lg:px-2 text-sm leading-[18px] hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
+              className="card relative flex cursor-pointer flex-col px-3 py-1.5 md:max-lg:px-1.5 text-sm leading-[18px] hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
             >
               <input
                 type="radio"
@@ -65,9 +66,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
               <span className="figures text-ink-muted">{type.cpuCores} cores</span>
               <span className="figures text-ink-muted">{count(type.memoryGb)} GB RAM</span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
-              <span className={`figures truncate ${stock.hasStock ? 'text-green-text' : 'text-amber-text'}`}>
-                {stock.text}
-              </span>
+              <Stock text={stock.text} isEnough={stock.hasStock} />
             </label>
           )
         })}

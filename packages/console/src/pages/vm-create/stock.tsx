@@ -1,0 +1,11 @@
+import { Mark } from '../../ui/state.tsx'
+
+/** Shows how many VMs are available, with a color and a mark. */
+export const Stock = ({ text, isEnough }: { text: string; isEnough: boolean }) => (
+  <span
+    className={`figures inline-flex items-center gap-1 text-sm ${isEnough ? 'text-green-text' : 'text-amber-text'}`}
+  >
+    <Mark tone={isEnough ? 'good' : 'warn'} />
+    <span className="min-w-0 leading-[18px]">{text}</span>
+  </span>
+)
