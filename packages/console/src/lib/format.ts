@@ -95,13 +95,13 @@ export function quantity(value: number, unit: string): string {
   return `${numbers[digits].format(value)} ${name}`
 }
 
-/** Returns, for example, "120 GB RAM, 1 × 40 GB GPU memory". */
+/** Returns, for example, "120 GB RAM, 1 × 40 GB GPU memory". No line break can separate a number from its unit. */
 export const memoryText = ({
   memoryGb,
   gpuCount,
   gpuMemoryGb,
 }: Pick<VmType, 'memoryGb' | 'gpuCount' | 'gpuMemoryGb'>): string =>
-  `${count(memoryGb)} GB RAM, ${gpuCount} × ${count(gpuMemoryGb)} GB GPU memory`
+  `${count(memoryGb)}\u00a0GB RAM, ${gpuCount}\u00a0×\u00a0${count(gpuMemoryGb)}\u00a0GB GPU memory`
 
 /** Returns up to three names, and the number of further names: "a, b, c and 2 more". */
 export const firstNames = (names: string[]): string =>
@@ -109,11 +109,11 @@ export const firstNames = (names: string[]): string =>
 
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string =>
-  size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))} ${unit}`)
+  size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))}\u00a0${unit}`)
 
 /** Formats bytes in GiB, the unit in which storage is billed; a dash if the size is not known. */
 export const storedText = (bytes: number): string =>
-  bytes === 0 ? '–' : `${oneDecimal.format(bytes / 1024 ** 3)} GiB`
+  bytes === 0 ? '–' : `${oneDecimal.format(bytes / 1024 ** 3)}\u00a0GiB`
 
 export const shortId = (id: string): string => id.slice(-8)
 

@@ -102,7 +102,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await expect.poll(() => size.evaluate((field) => field === document.activeElement)).toBe(true)
     await size.fill('32')
     await dialog()
-      .getByText(/New size: 32 GiB, .* USD per month/)
+      .getByText(/New size: 32\sGiB, .* USD per month/)
       .waitFor()
     await dialog().getByText('resize2fs').waitFor()
     await dialog().getByText('Show as CLI, Terraform or curl').click()

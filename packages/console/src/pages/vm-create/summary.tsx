@@ -131,7 +131,8 @@ function Commands({ request, group, names }: SummaryProps) {
 }
 
 function LimitBar({ limit: { name, owner, used, max }, more }: { limit: Limit; more: number }) {
-  return <UsageBar label={`${quotaLabel(name)} (${owner})`} used={used + more} max={max} />
+  // The owner must not be alone on the second line of a long label.
+  return <UsageBar label={`${quotaLabel(name)}\u00a0(${owner})`} used={used + more} max={max} />
 }
 
 const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'

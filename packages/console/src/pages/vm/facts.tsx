@@ -86,7 +86,6 @@ function Uptime({ vm: { state, started_at } }: { vm: Vm }) {
 }
 
 function machineText(type: VmType): string {
-  // A line break must not separate the number from its unit.
   const scratch = type.nvmeGb > 0 ? `, ${count(type.nvmeGb)}\u00a0GB scratch` : ''
   return `${type.cpuCores} cores, ${memoryText(type)}${scratch}`
 }
