@@ -19,19 +19,28 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
   const { caller } = useMe()
   return (
     <Dialog isOpen={isOpen} onClose={onClose} title="Help">
-      <h3 className="mb-1 font-medium">Keyboard shortcuts</h3>
-      <dl className="grid grid-cols-[72px_1fr] gap-y-1">
-        {keysFor(caller.is_operator).map(([key, what]) => (
-          <div key={key} className="contents">
-            <dt>
-              <kbd className="rounded-[4px] border border-line-strong bg-sunken px-1.5 font-mono text-xs">
-                {key}
-              </kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
+      {/* Phones have no keyboard. */}
+      <section className="mb-4 max-md:hidden">
+        <h3 className="mb-1 font-medium">Keyboard shortcuts</h3>
+        <dl className="grid grid-cols-[72px_1fr] gap-y-1">
+          {keysFor(caller.is_operator).map(([key, what]) => (
+            <div key={key} className="contents">
+              <dt>
+                <kbd className="rounded-[4px] border border-line-strong bg-sunken px-1.5 font-mono text-xs">
+                  {key}
+                </kbd>
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+      </section>
+      <h3 className="mb-1 font-medium">Status</h3>
+      <p className="text-ink-muted">
+        {isLost ? 'Slipway is not responding.' : 'Slipway is responding normally.'} Times are shown in{' '}
+        {timeZone}
+        {timeZone !== 'UTC' && ', with UTC on hover'}. Alerts about your resources are under the bell icon.
+      </p>
       <h3 className="mt-4 mb-1 font-medium">Guides</h3>
       <ul className="grid gap-x-4 gap-y-1 sm:grid-cols-2">
         {Object.entries(guides).map(([file, title]) => (
@@ -42,12 +51,6 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           </li>
         ))}
       </ul>
-      <h3 className="mt-4 mb-1 font-medium">Status</h3>
-      <p className="text-ink-muted">
-        {isLost ? 'Slipway is not responding.' : 'Slipway is responding normally.'} Times are shown in{' '}
-        {timeZone}
-        {timeZone !== 'UTC' && ', with UTC on hover'}. Alerts about your resources are under the bell icon.
-      </p>
       <h3 className="mt-4 mb-1 font-medium">API</h3>
       <p className="text-ink-muted">
         Everything in the console is also available through the public API.{' '}
