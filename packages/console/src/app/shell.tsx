@@ -5,6 +5,7 @@ import { useIsOffline, useReachability } from '../api/connection.ts'
 import { useProjectId } from '../api/me.ts'
 import { Palette } from '../features/palette.tsx'
 import { SignInAgain } from '../features/sign-in/sign-in-again.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Header } from './header.tsx'
 import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
@@ -82,8 +83,29 @@ export function Shell() {
             data-modal
             className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float"
           >
-            <Dialog.Title className="px-5 pt-4 font-semibold">Menu</Dialog.Title>
+            <div className="flex items-center justify-between pt-3 pr-3 pl-5">
+              <Dialog.Title className="font-semibold">Menu</Dialog.Title>
+              <Dialog.Close
+                aria-label="Close"
+                className="inline-flex size-8 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
+              >
+                <Icon name="x" size={16} />
+              </Dialog.Close>
+            </div>
             <Sidebar />
+            <div className="mx-3 border-t border-line py-2 sm:hidden">
+              <button
+                type="button"
+                onClick={() => {
+                  setSheetOpen(false)
+                  setHelping(true)
+                }}
+                className="flex h-8 w-full items-center gap-2.5 rounded-md px-2 text-ink-muted hover:bg-sunken hover:text-ink"
+              >
+                <Icon name="circle-question-mark" size={16} />
+                Help
+              </button>
+            </div>
           </Dialog.Popup>
         </Dialog.Portal>
       </Dialog.Root>
