@@ -1,26 +1,23 @@
 import { Link } from '@tanstack/react-router'
-import { read, readAll } from '../../api/read.ts'
+import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 
-interface VmOnHost {
-  state: string
-  location: string
-  host_id: string
-}
-
 /**
- * Links to the host that a VM is on, or shows "none". On shared storage, a stopped VM is on no host. Host names are
- * unique only within a location, so lists show the location too.
+ * Links to the host that a VM is on, or shows "none". Host names are unique only within a location, so lists show the
+ * location too.
  */
-export function HostOfVm({ vm, hasLocation = false }: { vm: VmOnHost; hasLocation?: boolean }) {
-  const locations = useQuery({ ...read('adminLocationList', {}), staleTime: 60_000 })
-  const storage = locations.data?.items.find(({ name }) => name === vm.location)?.storage
-  const isOnHost = vm.host_id !== '' && (vm.state !== 'STATE_SHUTOFF' || storage === 'local')
+export function HostOfVm({
+  vm,
+  hasLocation = false,
+}: {
+  vm: { location: string; host_id: string }
+  hasLocation?: boolean
+}) {
   return (
     <>
-      {isOnHost ? <HostLink hostId={vm.host_id} /> : <span className="text-ink-muted">none</span>}
+      {vm.host_id ? <HostLink hostId={vm.host_id} /> : <span className="text-ink-muted">none</span>}
       {hasLocation && (
         <span className="text-ink-muted">
           {' '}

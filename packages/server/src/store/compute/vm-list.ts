@@ -1,5 +1,6 @@
 import type { VmState } from '@slipway/contract'
 import { filteredStatement, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
+import { livesOnHost } from '../fleet/fleet.ts'
 
 /** A VM as operators see it: with its tenant, but without the tenant's data. */
 export interface TenantVmRow {
@@ -24,10 +25,9 @@ interface TenantVmFilter extends PageParams {
 /** Lists the VMs of every tenant, the newest first. */
 export const listTenantVms = filteredStatement<TenantVmRow, TenantVmFilter>(
   'vm_list_all',
-  (
-    given,
-  ) => `SELECT v.id, v.name, v.state, v.type, v.location, v.host_id, v.project_id, p.name AS project_name,
-          o.id AS organization_id, o.name AS organization_name, v.created_at
+  (given) => `SELECT v.id, v.name, v.state, v.type, v.location, v.project_id, p.name AS project_name,
+          o.id AS organization_id, o.name AS organization_name, v.created_at,
+          (SELECT h.id FROM hosts h JOIN locations l ON l.name = h.location WHERE ${livesOnHost}) AS host_id
    FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE v.deleted_at IS NULL AND ${isBefore('v.id')} ${given} ORDER BY v.id DESC LIMIT :limit`,
   { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
