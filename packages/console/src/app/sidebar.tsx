@@ -20,9 +20,10 @@ export function Sidebar() {
   const projectId = useProjectId()
   const { caller, projects } = useMe()
   const isFleet = useLocation().pathname.startsWith('/fleet') && caller.is_operator
-  const project = projects.find(({ id }) => id === (projectId || lastProject.get())) ?? projects[0]
-  // The header shows no name on fleet pages, or if the user may not see the project of the URL.
-  const isElsewhere = isFleet || (projectId !== '' && project?.id !== projectId)
+  // If the user may not see the project of the URL, the pages of another project would be misleading.
+  const project = projectId
+    ? projects.find(({ id }) => id === projectId)
+    : (projects.find(({ id }) => id === lastProject.get()) ?? projects[0])
   const base = `/projects/${project?.id}`
   const entries: Entry[] = project
     ? [
@@ -39,13 +40,14 @@ export function Sidebar() {
         { label: 'Activity', to: `${base}/activity`, icon: 'activity' },
         { label: 'Settings', to: `${base}/settings/keys`, under: [`${base}/settings`], icon: 'settings' },
       ]
-    : []
+    : projectId
+      ? [{ label: 'All projects', to: '/projects', icon: 'layout-grid', isExact: true }]
+      : []
   return (
     <>
       <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
-        {isElsewhere && project && (
-          <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
-        )}
+        {/* The header shows no project on fleet pages. */}
+        {isFleet && project && <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>}
         {entries.map((entry) => (
           <SidebarLink key={entry.label} {...entry} />
         ))}

@@ -1,11 +1,12 @@
 import type { Alert } from '@slipway/sdk'
 import { useQueries } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { type LinkProps, useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useMemo } from 'react'
 import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { plural } from '../lib/format.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { Sentence } from '../ui/no-break.tsx'
@@ -184,9 +185,13 @@ export function ProjectAlerts({ projectId }: { projectId: string }) {
     (alert) => alert.project_id === projectId || isOrganizationAlert(alert),
   )
   const actionOf = (group: AlertGroup) => (
-    <Link to={pathOf(group, projectId, false)} className="link">
+    <ButtonLink
+      size="small"
+      kind={lacksPaymentMethod(group.alert) ? 'primary' : 'plain'}
+      {...({ to: pathOf(group, projectId, false) } as LinkProps)}
+    >
       {linkTextOf(group)}
-    </Link>
+    </ButtonLink>
   )
   return <AlertNotes alerts={relevant} actionOf={actionOf} isCounted />
 }
@@ -201,6 +206,10 @@ export function ResourceAlerts({ resourceId, ...rest }: ResourceAlertsProps) {
   const alerts = tenantAlerts.filter(({ resource_id }) => resource_id === resourceId)
   return <AlertNotes alerts={alerts} {...rest} />
 }
+
+/** Returns whether there is an alert that the VM crashed. */
+export const useHasCrashAlert = (vmId: string): boolean =>
+  useAlerts().tenantAlerts.some(({ kind, resource_id }) => kind === 'crashed' && resource_id === vmId)
 
 const lacksPaymentMethod = ({ kind, resource_type }: Alert) =>
   kind === 'payment' && resource_type === 'organization'
@@ -227,6 +236,13 @@ export function usePaymentAlerts(): Alert[] {
   const { tenantAlerts } = useAlerts()
   const isOrganizationAlert = useIsOrganizationAlert()
   return tenantAlerts.filter((alert) => alert.kind === 'payment' && isOrganizationAlert(alert))
+}
+
+/** Returns whether there are alerts about payments; undefined until they are loaded. */
+export function useHasPaymentAlert(): boolean | undefined {
+  const { organization_id } = useProject()
+  const { data } = useQuery(read('organizationAlertList', { params: { organization_id } }))
+  return data?.items.some(({ kind, project_id }) => kind === 'payment' && project_id === '')
 }
 
 /** Alerts about payment methods and invoices, for the billing page. */

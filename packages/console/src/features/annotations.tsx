@@ -153,7 +153,7 @@ export function AnnotationDialog({
       isOpen
       onClose={onClose}
       title={`Edit ${kind === 'vm' ? 'VM' : kind} ${resource.name}`}
-      action="Save"
+      action="Save changes"
       {...submitProps(save, undefined, onClose)}
       reason={
         (kind === 'group' || kind === 'image' ? '' : nameProblem(name)) ||

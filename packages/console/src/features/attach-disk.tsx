@@ -21,7 +21,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [diskId, setDiskId] = useState('')
   const [isCreating, setCreating] = useState(false)
   const attachable = (disks.data ?? []).filter((disk) => mayAttach(disk, vm))
-  const disk = attachable.find(({ id }) => id === diskId) ?? attachable[0]
+  const disk = attachable.find(({ id }) => id === diskId) ?? onlyOne(attachable)
   const waiting = disks.data ? '' : disks.error ? 'The disks could not be loaded' : 'Loading disks…'
   if (isCreating)
     return (
@@ -38,7 +38,12 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Attach a disk to ${vm.name}`}
       vm={vm}
       disk={disk}
-      reason={disk ? undefined : waiting || `No unattached disks in ${vm.location}. Create one.`}
+      reason={
+        disk
+          ? undefined
+          : waiting ||
+            (attachable.length > 0 ? 'Choose a disk' : `No unattached disks in ${vm.location}. Create one.`)
+      }
       onClose={onClose}
     >
       {disks.data && attachable.length === 0 ? (
@@ -50,14 +55,10 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           label="Disk"
           value={disk?.id ?? ''}
           onChange={setDiskId}
-          choices={
-            disk
-              ? attachable.map(({ id, name, size }) => ({
-                  value: id,
-                  label: `${name} (${sizeText(size)})`,
-                }))
-              : [{ value: '', label: waiting }]
-          }
+          choices={choicesFrom(
+            attachable.map(({ id, name, size }) => ({ value: id, label: `${name} (${sizeText(size)})` })),
+            waiting || 'Choose a disk',
+          )}
           hint={`Disks in ${vm.location} that are unattached or attached read-only.`}
         />
       )}
@@ -83,32 +84,40 @@ export function AttachThisDisk({
   const vms = useQuery(readAll('vmList', { project_id: projectId, locations: disk.location }))
   const [vmId, setVmId] = useState('')
   const usable = (vms.data ?? []).filter((vm) => mayAttach(disk, vm) && vmDiskChangeStates.includes(vm.state))
-  const vm = usable.find(({ id }) => id === vmId) ?? usable[0]
+  const vm = usable.find(({ id }) => id === vmId) ?? onlyOne(usable)
   const kind = disk.type === 'shared-volume' ? 'whole-host VM' : 'VM'
   const waiting = vms.data ? '' : vms.error ? 'The VMs could not be loaded' : 'Loading VMs…'
+  const whyNone =
+    waiting || (usable.length > 0 ? 'Choose a VM' : `No running or stopped ${kind} in ${disk.location}`)
   return (
     <AttachDialog
       projectId={projectId}
       title={`Attach ${disk.name}`}
       vm={vm}
       disk={disk}
-      reason={vm ? undefined : waiting || `No running or stopped ${kind} in ${disk.location}`}
+      reason={vm ? undefined : whyNone}
       onClose={onClose}
     >
       <SelectField
         label="VM"
         value={vm?.id ?? ''}
         onChange={setVmId}
-        choices={
-          usable.length > 0
-            ? usable.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
-            : [{ value: '', label: waiting || `No running or stopped ${kind} in ${disk.location}` }]
-        }
+        choices={choicesFrom(
+          usable.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` })),
+          whyNone,
+        )}
         hint={`Choose a running or stopped ${kind} in ${disk.location}.`}
       />
     </AttachDialog>
   )
 }
+
+/** Preselects only what is not a choice, because a VM or disk that was not chosen could be the wrong one. */
+const onlyOne = <Item,>(items: Item[]): Item | undefined => (items.length === 1 ? items[0] : undefined)
+
+/** Adds an empty choice with a text, unless there is only one choice. */
+const choicesFrom = (choices: { value: string; label: string }[], text: string) =>
+  choices.length === 1 ? choices : [{ value: '', label: text }, ...choices]
 
 interface AttachDialogProps {
   projectId: string

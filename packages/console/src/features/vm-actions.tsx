@@ -113,6 +113,8 @@ export function disabledActionReasons(vm: Vm): string[] {
 /** Returns whether an operation on the VM is in progress. */
 const isChanging = ({ state }: Vm): boolean => stateStyles[state]?.[0] === 'busy'
 
+export const crashActions: VmAction[] = ['RESET', 'STOP']
+
 /** Buttons that open the confirmations to reset and to stop a crashed VM, next to its price. */
 export function CrashActions({ vm, reason }: { vm: Vm; reason: string | undefined }) {
   const [, setSearch] = useSearchState()
@@ -121,7 +123,7 @@ export function CrashActions({ vm, reason }: { vm: Vm; reason: string | undefine
   return (
     <span className="flex items-center gap-3">
       {usdPerHour !== null && <span className="figures whitespace-nowrap">{usd(usdPerHour)}/h</span>}
-      {(['RESET', 'STOP'] as const).map((action) => (
+      {crashActions.map((action) => (
         <Button
           key={action}
           size="small"
@@ -139,8 +141,8 @@ export function CrashActions({ vm, reason }: { vm: Vm; reason: string | undefine
 
 const isOutOfStock = (error: unknown): error is ApiError => isApiError(error) && error.code === 'out_of_stock'
 
-/** Shows every action. Actions that the state does not allow are disabled, with a reason. */
-export function VmActions({ vm }: { vm: Vm }) {
+/** Shows every action that is not in `omit`. Actions that the state does not allow are disabled, with a reason. */
+export function VmActions({ vm, omit }: { vm: Vm; omit: VmAction[] }) {
   const whyNot = useWhyNot('member')
   // A search for "stop train-7" opens the page with this confirmation.
   const [search, setSearch] = useSearchState()
@@ -164,6 +166,7 @@ export function VmActions({ vm }: { vm: Vm }) {
   return (
     <>
       {actionsOf(vm).map((action) => {
+        if (omit.includes(action)) return null
         const { verb, icon } = words[action]
         return (
           <Button

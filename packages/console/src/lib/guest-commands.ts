@@ -36,12 +36,6 @@ export function unmountCommands({ type, serial_number }: AttachedDisk): string {
 export const growCommands = ({ serial_number }: Pick<Disk, 'serial_number'>): string =>
   `${findDevice(serial_number)}\nsudo resize2fs "$disk"`
 
-/** Returns the device of an attached disk in the guest. */
-export const guestDevice = ({ type, serial_number }: AttachedDisk): string =>
-  type === ('shared-volume' satisfies Disk['type'])
-    ? `virtiofs tag ${serial_number}`
-    : `/dev/disk/by-id/*${serial_number}`
-
 /** Returns titled connection commands for the user's terminal; empty if the VM has no SSH. */
 export function sshCommands({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
   const destination = parseSshDestination(ssh_destination)

@@ -4,7 +4,7 @@ import { type Limit, limitsOf } from '../api/limits.ts'
 import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { ProjectAlerts, usePaymentAlerts } from '../features/alerts.tsx'
+import { ProjectAlerts, useHasPaymentAlert, useLacksPaymentMethod } from '../features/alerts.tsx'
 import { CreateVmButton } from '../features/create-vm-button.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { GettingStarted } from '../features/getting-started.tsx'
@@ -27,12 +27,14 @@ export function Overview() {
   const costs = useQuery({ ...read('projectCosts', { params }), refetchInterval: 30_000 })
   const budget = useQuery(read('budgetGet', { params }))
   // A budget is not urgent while payments fail.
-  const hasPaymentAlert = usePaymentAlerts().length > 0
+  const hasPaymentAlert = useHasPaymentAlert()
+  // The alert has the button that leads to billing.
+  const lacksPaymentMethod = useLacksPaymentMethod()
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
   return (
     <Page
       title={project.name}
-      actions={<CreateVmButton kind={vms.data?.length === 0 ? 'plain' : 'primary'} />}
+      actions={!lacksPaymentMethod && <CreateVmButton kind={vms.data?.length === 0 ? 'plain' : 'primary'} />}
     >
       <ProjectAlerts projectId={projectId} />
       {vms.data?.length === 0 && <GettingStarted hasCard />}
@@ -50,7 +52,6 @@ export function Overview() {
         />
         <Figure label="Month forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
-      {vms.data?.length !== 0 && !hasPaymentAlert && <GettingStarted hasCard />}
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Section title="VMs">
@@ -108,6 +109,8 @@ export function Overview() {
       >
         <EventTable projectId={projectId} limit={8} isExcerpt />
       </Section>
+      {/* At the end, where it moves nothing when it appears. */}
+      {vms.data?.length !== 0 && hasPaymentAlert === false && <GettingStarted hasCard />}
     </Page>
   )
 }

@@ -46,7 +46,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     await dialog().getByText('Team=ml: keys can contain lowercase letters').waitFor()
     await dialog().getByLabel('Labels').fill('team=ml, gpu-job')
     await dialog().getByLabel('Deletion protection').check()
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save changes' }).click()
     await page.getByRole('heading', { level: 1, name: 'trainer' }).waitFor()
     await main().getByText('Fine-tuning run of November').waitFor()
     await main().getByText('team=ml').waitFor()

@@ -206,7 +206,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
         .waitFor()
     }
     await open(project_id, '')
-    await main().getByRole('link', { name: 'Add a payment method' }).click()
+    await alerts().getByRole('link', { name: 'Change payment method' }).click()
     expect(await main().getByRole('link', { name: 'Create VM' }).count()).toBe(0)
     await main()
       .getByRole('table', { name: 'Invoices' })

@@ -63,8 +63,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     const detach = main().getByRole('button', { name: 'Detach datasets' })
     await detach.click()
     await dialog().getByText('Unmount the disk first.').waitFor()
-    await dialog().getByText(`/dev/disk/by-id/*${disk.serial_number}`).waitFor()
-    await dialog().getByText('sudo umount "$disk"').waitFor()
+    await dialog().getByText('sudo umount "$disk"').filter({ hasText: disk.serial_number }).waitFor()
     expect(await inBothThemes(page, 'detach', '[data-modal]')).toEqual([])
     expect(await openOnNarrowScreen(page, 'detach', '[data-modal]')).toEqual([])
     // Enter alone does not confirm.

@@ -198,7 +198,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
       .getByText(/slipway webhook change \S+ --url/)
       .waitFor()
     await dialog().getByLabel('URL').fill(`${receiver.url}?from=console`)
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save changes' }).click()
     await main().getByText(`${receiver.url}?from=console`, { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await main().getByText(receiver.url, { exact: true }).waitFor()

@@ -71,12 +71,12 @@ describe.skipIf(isBrowserMissing)('an owner who is an operator', () => {
       await dialog().getByLabel('Additional e-mail addresses').fill(text)
     }
     await change('oncall@example.com, nobody')
-    await dialog().getByRole('button', { name: 'Save', disabled: true }).waitFor()
+    await dialog().getByRole('button', { name: 'Save recipients', disabled: true }).waitFor()
     await dialog().getByLabel('Additional e-mail addresses').fill('oncall@example.com\nbilling@example.com')
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save recipients' }).click()
     await section.getByText('Also sent to oncall@example.com, billing@example.com').waitFor()
     await change('')
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save recipients' }).click()
     await section.getByText('No additional recipients.').waitFor()
   })
 

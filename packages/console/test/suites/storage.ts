@@ -64,7 +64,7 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await row.getByText('crash-consistent').waitFor()
     await row.getByRole('button', { name: 'Edit' }).click()
     await dialog().getByLabel('Deletion protection').check({ force: true })
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save changes' }).click()
     await row.getByRole('button', { name: /^Delete/, disabled: true }).waitFor()
     await screenshot(page, 'images')
     await open('/vms/new')

@@ -291,6 +291,21 @@ test('a delivery names the resource of its event, even if the event does not', a
   })
 })
 
+test('a delivery of a capacity request names what the request waits for', async () => {
+  const receiver = await startReceiver()
+  const { id: webhook_id } = await create(receiver, ['capacity_request.*'])
+  await addEvent('capacity_request.created', 'a', { request: { vm: { name: 'nightly' } } })
+  await addEvent('capacity_request.held', 'b', { request: { instance_group: { name: 'trainer' } } })
+  await addEvent('capacity_request.expired', 'c', { request: { start_vm_id: webhook_id } })
+  await deliver()
+  const named = (await deliveries(webhook_id)).map(({ resource_id, resource_name }) => [
+    resource_id,
+    resource_name,
+  ])
+  // There is no VM with the last ID.
+  expect(Object.fromEntries(named)).toEqual({ a: 'nightly', b: 'trainer', c: '' })
+})
+
 test('a webhook with unknown event types is rejected', async () => {
   const token = owner
   const create = (event_types: string[]) =>

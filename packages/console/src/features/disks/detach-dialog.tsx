@@ -1,7 +1,7 @@
 import type { Vm } from '@slipway/sdk'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { guestDevice, unmountCommands } from '../../lib/guest-commands.ts'
+import { unmountCommands } from '../../lib/guest-commands.ts'
 import { projectCommands, shellQuote } from '../../lib/shell.ts'
 import { CommandTabs } from '../../ui/commands.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -39,12 +39,10 @@ export function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onCl
             {vm.name} is running, and the disk will be removed immediately.{' '}
             {disk.mode === 'read-only'
               ? 'Programs that read from it will fail.'
-              : 'Data that the VM has not written yet will be lost, and the file system may be damaged.'}{' '}
-            <b className="font-medium text-ink">Unmount the disk first.</b>
+              : 'Data that the VM has not written yet will be lost, and the file system may be damaged.'}
           </p>
           <p className="mt-3 mb-1">
-            Device in the VM:{' '}
-            <span className="mono inline-block max-w-full wrap-anywhere text-ink">{guestDevice(disk)}</span>
+            <b className="font-medium text-ink">Unmount the disk first.</b> Run this in the VM:
           </p>
           <CommandTabs label="Commands to run in the VM" lines={[['Shell', unmountCommands(disk)]]} />
         </>

@@ -49,7 +49,7 @@ export function BillingDashboardPage() {
               month={search.month ?? board.current_month}
               onMonth={(month) => setSearch({ month })}
             />
-            {!board.project_name && <Invoices token={token} invoices={board.invoices} />}
+            {!board.project_name && <Invoices token={token} board={board} />}
           </>
         )}
       </Loaded>
@@ -146,7 +146,11 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
   )
 }
 
-function Invoices({ token, invoices }: { token: string; invoices: BillingDashboard['invoices'] }) {
+/**
+ * The current month shows the same amount as above. The lines of its invoice are rounded to cents, so their sum can
+ * differ from the cost so far.
+ */
+function Invoices({ token, board: { invoices, costs } }: { token: string; board: BillingDashboard }) {
   return (
     <Section title="Invoices">
       <Table
@@ -179,7 +183,14 @@ function Invoices({ token, invoices }: { token: string; invoices: BillingDashboa
             width: '120px',
             cell: ({ state }) => <StateBadge state={state === 'issued' ? 'due' : state} />,
           },
-          { key: 'usd', title: 'USD', width: '140px', align: 'right', cell: ({ usd }) => amount(usd) },
+          {
+            key: 'usd',
+            title: 'USD',
+            width: '140px',
+            align: 'right',
+            cell: ({ state, usd }) =>
+              state === 'open' ? `${amount(costs.month_to_date_usd)} so far` : amount(usd),
+          },
         ]}
       />
     </Section>

@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { PublicFrame } from '../../features/public-frame.tsx'
 import { amount, money, quantity } from '../../lib/format.ts'
 import { daysIn, monthText } from '../../lib/months.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Facts, useTitle } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -89,7 +89,11 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
         <span>Total for all projects</span>
         <span>{money(invoice.usd)}</span>
       </p>
-      <p className="text-sm text-ink-muted print:hidden">Each line is rounded to the nearest cent.</p>
+      <p className="text-sm text-ink-muted print:hidden">
+        Each line is rounded to the nearest cent.
+        {invoice.state === 'open' &&
+          ' The total can therefore differ by a few cents from the cost so far on other pages.'}
+      </p>
     </>
   )
 }
@@ -97,15 +101,15 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
 function Note({ title, children }: { title: string; children: ReactNode }) {
   useTitle(`${title} · Slipway`)
   return (
-    <PublicFrame
-      aside={
-        <a href="/" className="link">
-          Back to the console
-        </a>
-      }
-    >
+    <PublicFrame aside={null}>
       <h1 className="text-xl font-semibold">{title}</h1>
       <p className="max-w-2xl text-ink-muted">{children}</p>
+      <div>
+        {/* A full page load, so that the console reads its session again. */}
+        <ButtonLink kind="primary" to="/" reloadDocument>
+          Back to the console
+        </ButtonLink>
+      </div>
     </PublicFrame>
   )
 }

@@ -131,7 +131,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       isOpen
       onClose={onClose}
       title={image ? `Locations of ${image.name}` : 'Register image'}
-      action={image ? 'Save' : 'Register image'}
+      action={image ? 'Save changes' : 'Register image'}
       {...submitProps(save, undefined, onClose)}
       reason={image || name ? undefined : 'Enter a name'}
       commands={

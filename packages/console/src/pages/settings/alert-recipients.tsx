@@ -76,7 +76,7 @@ function RecipientsDialog({ organizationId, emails, onClose }: RecipientsDialogP
       isOpen
       onClose={onClose}
       title="Alert recipients"
-      action="Save"
+      action="Save recipients"
       {...submitProps(save, undefined, onClose)}
       reason={
         wrong

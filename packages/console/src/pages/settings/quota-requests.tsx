@@ -146,6 +146,12 @@ function Requests({ rows }: { rows: QuotaRequest[] }) {
   )
 }
 
+/** Returns the fullest GPU quota, because most requests are for GPUs. Without GPU quotas, returns the fullest quota. */
+function likeliest(quotas: OrganizationQuota[]): OrganizationQuota | undefined {
+  const fullestFirst = quotas.toSorted((a, b) => b.used / b.max - a.used / a.max)
+  return fullestFirst.find(({ name }) => name.endsWith('_gpus')) ?? fullestFirst[0]
+}
+
 interface RequestDialogProps {
   organizationId: string
   /** The quotas without an open request. */
@@ -154,9 +160,7 @@ interface RequestDialogProps {
 }
 
 function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) {
-  // The fullest quota is probably the one to raise.
-  const fullest = quotas.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
-  const [name, setName] = useState(fullest?.name ?? 'vms')
+  const [name, setName] = useState(() => likeliest(quotas)?.name ?? 'vms')
   const [max, setMax] = useState('')
   const sendsMail = useSendsMail()
   const [reason, setReason] = useState('')

@@ -15,7 +15,7 @@ import { Options } from './options.tsx'
 import { partId } from './problem.tsx'
 import { TemplatePicker } from './template-picker.tsx'
 import { TypePicker } from './type-picker.tsx'
-import { WaitForCapacity } from './wait-for-capacity.tsx'
+import { type useWaiting, WaitForCapacity } from './wait-for-capacity.tsx'
 
 interface FormFieldsProps {
   data: FormData
@@ -34,6 +34,9 @@ interface FormFieldsProps {
   onChoose: (changes: Record<string, string>) => void
   /** The names that the shown commands need. */
   names: Parameters<typeof queueCommand>[2]
+  waiting: ReturnType<typeof useWaiting>
+  /** True if the form waits for capacity instead of creating VMs. */
+  isWaiting: boolean
   /** Why the request cannot wait for capacity yet. */
   whyNotWait: string | undefined
 }
@@ -66,7 +69,7 @@ export function FormFields(props: FormFieldsProps) {
         typeName={type.name}
         count={count}
       />
-      {resolved.stock !== undefined && resolved.stock < count && !props.isTemplate && <Wait {...props} />}
+      {props.isWaiting && <Wait {...props} />}
       <Fieldset title="System">
         <SelectField
           label="Image"
@@ -138,7 +141,7 @@ function Disks({ data, disks, resolved, count, onChange }: FormFieldsProps) {
   )
 }
 
-function Wait({ resolved, count, request, group, names, whyNotWait }: FormFieldsProps) {
+function Wait({ resolved, count, request, group, names, waiting, whyNotWait }: FormFieldsProps) {
   // Disks and subnets belong to one location.
   const canMove = resolved.disks.length === 0 && resolved.subnetId === ''
   return (
@@ -146,7 +149,7 @@ function Wait({ resolved, count, request, group, names, whyNotWait }: FormFields
       request={request}
       group={group}
       names={names}
-      typeName={resolved.type.name}
+      waiting={waiting}
       title={stockProblem(resolved.type.name, resolved.location, resolved.stock ?? 0, count)}
       otherLocations={
         canMove ? resolved.offered.map(({ name }) => name).filter((name) => name !== resolved.location) : []

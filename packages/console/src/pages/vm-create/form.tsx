@@ -27,6 +27,7 @@ import { rememberKeys } from './remembered-key.ts'
 import { SaveTemplate } from './save-template.tsx'
 import { Summary } from './summary.tsx'
 import { requestFromTemplate, templateProblem } from './template.ts'
+import { useWaiting } from './wait-for-capacity.tsx'
 
 export interface VmCreateFormProps {
   initial: InitialValues | null
@@ -51,11 +52,13 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
   const create = useCreation(projectId)
   const change = (changes: Partial<Draft>) => {
     create.reset()
+    waiting.wait.reset()
     setDraft((before) => ({ ...before, ...changes }))
   }
   /** Changes the type, location or template, and clears the error of the previous attempt. */
   const choose = (changes: Record<string, string>) => {
     create.reset()
+    waiting.wait.reset()
     setSearch(changes)
   }
   const wanted = {
@@ -68,12 +71,14 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
   const fullRequest = requestOf(draft, { ...resolved, type: type.name })
   const request = template ? requestFromTemplate(fullRequest, template) : fullRequest
   const group = count > 1 ? groupRequestOf(request, draft, template) : null
+  const waiting = useWaiting(request, group, type.name)
+  const isWaiting = resolved.stock !== undefined && stock < count && !isTemplate
   const ownProblem = firstProblem(
     { text: whyNot ?? '' },
     draftProblem(draft, keyIds, data.keys.length > 0),
     templateProblem(fullRequest, template),
   )
-  const problem = firstProblem(
+  const createProblem = firstProblem(
     { text: whyNot ?? '' },
     { text: lacksPaymentMethod ? 'Add a payment method first' : '' },
     { text: limitProblem(type, data.limits, count), part: 'type' },
@@ -81,8 +86,13 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
     ownProblem,
     { text: resolved.image === '' && !resolved.customImage ? 'No image is available in this location' : '' },
   )
+  const problem = isWaiting ? ownProblem : createProblem
   const submit = (event: FormEvent) => {
     event.preventDefault()
+    if (isWaiting) {
+      if (!problem && !waiting.wait.isPending) waiting.send()
+      return
+    }
     if (problem || create.isPending || isTemplate) return
     create.mutate(group ?? request, {
       onSuccess: ({ operation }) => {
@@ -123,15 +133,17 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
     >
       <FormFields
         {...{ data, draft, resolved, count, request, group, names, template, templates, disks, isTemplate }}
+        {...{ waiting, isWaiting }}
         onChange={change}
         onChoose={choose}
         whyNotWait={ownProblem?.text}
       />
       <Summary
-        {...{ request, group, names, type, location, count, problem, save, isTemplate }}
+        {...{ request, group, names, type, location, count, problem, save, isTemplate, isWaiting }}
+        isHeld={waiting.isHeld}
         usdPerHour={data.prices.find((item) => item.product_name === type.name)?.usd ?? null}
-        isBusy={create.isPending}
-        error={create.error}
+        isBusy={isWaiting ? waiting.wait.isPending : create.isPending}
+        error={isWaiting ? waiting.wait.error : create.error}
         gpuLimit={data.limits.find(({ name }) => name === gpuQuota(type.family))}
         vmLimit={data.limits.find(({ name }) => name === 'vms')}
         stock={stock}

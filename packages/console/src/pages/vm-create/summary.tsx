@@ -36,11 +36,16 @@ interface SummaryProps {
   /** The button that saves the form as a template. */
   save: ReactNode
   isTemplate: boolean
+  /** True if the VMs are out of stock, so that the form waits for capacity instead. */
+  isWaiting: boolean
+  /** True if the queue holds the GPUs instead of creating the VMs. */
+  isHeld: boolean
 }
 
 /** A summary that stays visible: cost, quota usage, the commands, and the create button. */
 export function Summary(props: SummaryProps) {
-  const { type, location, count, problem, gpuLimit, vmLimit, stock, error, save, isTemplate } = props
+  const { type, location, count, problem, gpuLimit, vmLimit, stock, error, save, isTemplate, isWaiting } =
+    props
   const usdPerHour = props.usdPerHour === null ? null : count * props.usdPerHour
   const what = `${count === 1 ? '' : `${count} × `}${type.name} in ${location || '–'}`
   return (
@@ -80,13 +85,14 @@ export function Summary(props: SummaryProps) {
                 action={isOutOfStock(error) ? <Alternatives {...props} /> : undefined}
               />
             )}
-            <CreateButton {...props} className="w-full max-lg:hidden" />
-            {problem && stock >= count && (
+            <SubmitButton {...props} className="w-full max-lg:hidden" />
+            {(problem || isWaiting) && (
               <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">
-                <ProblemLink problem={problem} />
+                {problem ? <ProblemLink problem={problem} /> : <Sentence text={queueText(props)} />}
               </p>
             )}
-            <Commands {...props} />
+            {/* The commands that wait for capacity are next to the choices for it. */}
+            {!isWaiting && <Commands {...props} />}
             {save}
           </>
         )}
@@ -96,19 +102,38 @@ export function Summary(props: SummaryProps) {
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
           <p className="line-clamp-2 text-sm text-ink-muted">
-            {problem && !isTemplate ? <ProblemLink problem={problem} /> : <Sentence text={what} />}
+            {problem && !isTemplate ? (
+              <ProblemLink problem={problem} />
+            ) : (
+              <Sentence text={isWaiting ? queueText(props) : what} />
+            )}
           </p>
         </div>
-        {!isTemplate && <CreateButton {...props} className="" />}
+        {!isTemplate && <SubmitButton {...props} className="" />}
       </div>
     </>
   )
 }
 
-function CreateButton({ problem, isBusy, count, className }: SummaryProps & { className: string }) {
+const queueText = ({ count, isHeld }: SummaryProps) =>
+  isHeld
+    ? 'The GPUs are held for 15 minutes when they are available.'
+    : count === 1
+      ? 'The VM is created when its turn in the queue comes.'
+      : 'The VMs are created when their turn in the queue comes.'
+
+/** Creates the VMs or, if they are out of stock, puts the request in the queue. */
+function SubmitButton({
+  problem,
+  isBusy,
+  isWaiting,
+  count,
+  className,
+}: SummaryProps & { className: string }) {
+  const create = isBusy ? 'Creating…' : count === 1 ? 'Create VM' : `Create ${count} VMs`
   return (
     <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.text} className={className}>
-      {isBusy ? 'Creating…' : count === 1 ? 'Create VM' : `Create ${count} VMs`}
+      {isWaiting ? 'Wait for capacity' : create}
     </Button>
   )
 }
@@ -163,8 +188,8 @@ function Alternatives({ otherLocations, onMove, onCount, count, stock, error }: 
     return (
       <p className="text-ink-muted">
         {count === 1
-          ? 'This type is out of stock in every location. Wait for capacity below the locations, or choose a type that is in stock.'
-          : `No location has room for ${count} VMs of this type. Choose fewer VMs or another type.`}
+          ? 'This type is out of stock in every location. Wait for capacity, or choose a type that is in stock.'
+          : `No location has room for ${count} VMs of this type. Wait for capacity, or choose fewer VMs or another type.`}
       </p>
     )
   return (

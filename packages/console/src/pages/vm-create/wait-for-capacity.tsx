@@ -9,9 +9,7 @@ import { QueueEstimate } from '../../features/capacity/queue-estimate.tsx'
 import { plural } from '../../lib/format.ts'
 import { suggestName } from '../../lib/names.ts'
 import { projectCommands } from '../../lib/shell.ts'
-import { Button } from '../../ui/button.tsx'
 import { ShowAs } from '../../ui/commands.tsx'
-import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, SelectField } from '../../ui/field.tsx'
 import { Sentence } from '../../ui/no-break.tsx'
 import { queueCommand } from './commands.ts'
@@ -21,24 +19,8 @@ const dayMs = 86_400_000
 const waitDays = ['1', '7', '30']
 const estimatePollMs = 60_000
 
-interface WaitForCapacityProps {
-  /** The request for one VM. */
-  request: VmCreate
-  /** The request for several VMs; null for one. */
-  group: GroupCreate | null
-  names: Parameters<typeof queueCommand>[2]
-  typeName: string
-  /** The heading, which says what is out of stock. */
-  title: string
-  /** The other locations where the VMs could run. */
-  otherLocations: string[]
-  /** Why the request cannot be sent yet. */
-  reason: string | undefined
-}
-
-/** Offers to queue a request that is out of stock. */
-export function WaitForCapacity(props: WaitForCapacityProps) {
-  const { request, group, names, typeName, title, otherLocations, reason } = props
+/** The choices of a capacity request, and the mutation that sends it. The button is in the summary of the form. */
+export function useWaiting(request: VmCreate, group: GroupCreate | null, typeName: string) {
   const projectId = useProjectId()
   const navigate = useNavigate()
   const [days, setDays] = useState('7')
@@ -63,6 +45,29 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
     wait.mutate(wanted(), {
       onSuccess: () => void navigate({ to: '/projects/$projectId/queue', params: { projectId } }),
     })
+  return { wait, send, wanted, inLocation, days, setDays, isHeld, setHeld, isAnywhere, setAnywhere }
+}
+
+interface WaitForCapacityProps {
+  /** The request for one VM. */
+  request: VmCreate
+  /** The request for several VMs; null for one. */
+  group: GroupCreate | null
+  names: Parameters<typeof queueCommand>[2]
+  waiting: ReturnType<typeof useWaiting>
+  /** The heading, which says what is out of stock. */
+  title: string
+  /** The other locations where the VMs could run. */
+  otherLocations: string[]
+  /** Why the request cannot be sent yet. */
+  reason: string | undefined
+}
+
+/** Explains how to wait for a type that is out of stock, with the choices of the request. */
+export function WaitForCapacity(props: WaitForCapacityProps) {
+  const { request, group, names, waiting, title, otherLocations, reason } = props
+  const { wanted, inLocation, days, setDays, isHeld, setHeld, isAnywhere, setAnywhere } = waiting
+  const projectId = useProjectId()
   return (
     <section aria-label="Wait for capacity" className="card flex flex-col gap-4 p-4">
       <div>
@@ -100,7 +105,6 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
           )}
         </div>
       </div>
-      {wait.error && <ErrorNote error={wait.error} />}
       <ShowAs
         commands={projectCommands(projectId, {
           cli: queueCommand(
@@ -116,11 +120,6 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
           body: wanted(),
         })}
       />
-      <div>
-        <Button reason={reason} isBusy={wait.isPending} onClick={send}>
-          Wait for capacity
-        </Button>
-      </div>
     </section>
   )
 }

@@ -16,7 +16,7 @@ import { Interfaces } from './interfaces.tsx'
 import { VmTabPage } from './page.tsx'
 import { SerialLog } from './serial-log.tsx'
 
-export const VmPage = () => <VmTabPage>{(vm) => <Overview vm={vm} />}</VmTabPage>
+export const VmPage = () => <VmTabPage hasAlerts>{(vm) => <Overview vm={vm} />}</VmTabPage>
 
 function Overview({ vm }: { vm: Vm }) {
   const projectId = vm.project_id

@@ -4,9 +4,10 @@ import type { ReactNode } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { useHasCrashAlert } from '../../features/alerts.tsx'
 import { EditButton } from '../../features/annotations.tsx'
 import { HealthBadge } from '../../features/health/badge.tsx'
-import { disabledActionReasons, VmActions } from '../../features/vm-actions.tsx'
+import { crashActions, disabledActionReasons, VmActions } from '../../features/vm-actions.tsx'
 import { ButtonLink } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -16,12 +17,22 @@ import { DeleteVm } from './delete.tsx'
 import { DeletedVmPage } from './deleted.tsx'
 import { VmTabs } from './tabs.tsx'
 
-/** A tab of a VM. The header is the same on all tabs, so that it does not move when the tab changes. */
-export function VmTabPage({ children }: { children: (vm: Vm) => ReactNode }) {
+interface VmTabPageProps {
+  /** True if the tab shows the alerts of the VM. The alert of a crashed VM has buttons to reset and to stop it. */
+  hasAlerts?: boolean
+  children: (vm: Vm) => ReactNode
+}
+
+/**
+ * A tab of a VM. The header is the same on all tabs, so that it does not move when the tab changes. Only the actions
+ * that an alert offers are omitted.
+ */
+export function VmTabPage({ hasAlerts = false, children }: VmTabPageProps) {
   const projectId = useProjectId()
   const { vmId = '' } = useParams({ strict: false })
   const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: vmId } }))
   const whyNot = useWhyNot('member')
+  const isOfferedInAlert = useHasCrashAlert(vmId) && hasAlerts && vm.data?.state === 'STATE_CRASHED'
   const trail: [string, string][] = [['VMs', `/projects/${projectId}/vms`]]
   const isDeleted = isApiError(vm.error) && vm.error.code === 'not_found'
   if (isDeleted) return <DeletedVmPage projectId={projectId} vmId={vmId} last={vm.data} />
@@ -45,7 +56,7 @@ export function VmTabPage({ children }: { children: (vm: Vm) => ReactNode }) {
       }
       actions={
         <>
-          <VmActions vm={vm.data} />
+          <VmActions vm={vm.data} omit={isOfferedInAlert ? crashActions : []} />
           <ButtonLink
             to="/projects/$projectId/vms/new"
             params={{ projectId }}

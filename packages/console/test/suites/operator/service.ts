@@ -211,7 +211,7 @@ export function serviceTests(operator: Operator): void {
     await row.getByText('us-east1-a').waitFor()
     await row.getByRole('button', { name: 'Locations of debian13:latest' }).click()
     await dialog().getByLabel('eu-north1-a').check()
-    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('button', { name: 'Save changes' }).click()
     await row.getByText('us-east1-a, eu-north1-a').waitFor()
     await row.getByRole('button', { name: 'Remove debian13:latest' }).click()
     await dialog().getByRole('button', { name: 'Remove image' }).click()

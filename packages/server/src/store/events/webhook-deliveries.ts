@@ -7,10 +7,15 @@ import type { EventRow } from './events.ts'
 /** A delivery with the resource of its event. */
 export type DeliveryWithResource = DeliveryRow & { resource_type: string; resource_name: string }
 
-// Events of operations do not have the name of their resource, and a webhook has a URL instead of a name.
+// Events of operations do not have the name of their resource, a webhook has a URL instead of a name, and a capacity
+// request has the name of what it waits for.
 const withResource = (deliveries: string) =>
   `SELECT d.*, coalesce(e.resource_type, '') AS resource_type,
-          coalesce(e.data ->> 'name', e.data ->> 'url', '') AS resource_name
+          coalesce(e.data ->> 'name', e.data ->> 'url', e.data #>> '{request,vm,name}',
+                   e.data #>> '{request,instance_group,name}',
+                   (SELECT v.name FROM vms v
+                    WHERE v.id IN ((e.data #>> '{request,start_vm_id}')::uuid,
+                                   (e.data #>> '{request,replace_vm_id}')::uuid)), '') AS resource_name
    FROM (${deliveries}) d LEFT JOIN events_written e ON e.id = d.event_id`
 
 const lockCursor = statement<{ position: number }>(

@@ -31,7 +31,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       isWide
       onClose={onClose}
       title="Edit webhook"
-      action="Save"
+      action="Save changes"
       {...submitProps(save, undefined, onClose)}
       reason={urlProblem(body.url) ?? eventTypesProblem(chosen) ?? (isChanged ? undefined : 'No changes yet')}
       commands={projectCommands(projectId, {

@@ -63,6 +63,19 @@ export function EventTypesField({ value, onChange }: EventTypesFieldProps) {
   )
 }
 
+/** Shows an event type without the name of its kind, which only screen readers need on every line. */
+function TypeName({ kind, type }: { kind: string; type: string }) {
+  const text = eventTypeText(type)
+  const prefix = `${eventTypeText(kind)} `
+  if (!text.startsWith(prefix)) return <span title={type}>{text}</span>
+  return (
+    <span title={type}>
+      <span className="sr-only">{prefix}</span>
+      <span className="inline-block first-letter:uppercase">{text.slice(prefix.length)}</span>
+    </span>
+  )
+}
+
 function Kind({ kind, text, types, value, onChange }: SelectionProps & (typeof projectEventKinds)[number]) {
   const id = useId()
   const [isOpen, setOpen] = useState(false)
@@ -95,7 +108,7 @@ function Kind({ kind, text, types, value, onChange }: SelectionProps & (typeof p
         {types.map((type) => (
           <CheckField
             key={type}
-            label={<span title={type}>{eventTypeText(type)}</span>}
+            label={<TypeName kind={kind} type={type} />}
             isChecked={chosen.includes(type)}
             onChange={(isChosen) =>
               onChange([
