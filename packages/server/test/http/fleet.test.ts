@@ -161,7 +161,7 @@ test('a host is drained when its last VM is removed, and the tenants are notifie
 test.each([
   ['shared', 'drained'],
   ['local', 'draining'],
-] as const)('a host with only a shut-off VM and %s storage is %s', async (storage, state) => {
+] as const)('a host with only a stopped VM and %s storage is %s', async (storage, state) => {
   const { location, id } = await addHost(2, storage)
   const vmId = await addVm(location)
   await service.database.transaction((tx) => quarantineGpus(tx, [vmId]))
@@ -170,6 +170,8 @@ test.each([
     values: [vmId],
   })
   expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe(state)
+  const [vm] = (await call('GET', `/vms?ids=${vmId}`)).body.items
+  expect(vm.host_id).toBe(storage === 'local' ? id : '')
 })
 
 test('a host can be removed only when it is empty', async () => {
