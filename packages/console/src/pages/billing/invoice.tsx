@@ -85,10 +85,10 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
           />
         </section>
       ))}
-      <p className="figures flex justify-between border-t border-line-strong pt-3 text-lg font-semibold">
+      <div className="figures flex justify-between border-t border-line-strong pt-3 text-lg font-semibold">
         <span>Total for all projects</span>
         <span>{money(invoice.usd)}</span>
-      </p>
+      </div>
       <p className="text-sm text-ink-muted print:hidden">
         Each line is rounded to the nearest cent.
         {invoice.state === 'open' &&
