@@ -103,7 +103,7 @@ export function GpuUse({ vm }: { vm: Vm }) {
   const latest = values.findLast((value) => value !== null)
   if (latest === undefined || latest === null) return <span className="text-ink-muted">–</span>
   return (
-    <span className="inline-flex items-center gap-2 align-middle">
+    <span className="inline-flex items-center gap-2 align-middle whitespace-nowrap">
       <Sparkline values={values} />
       <span className="figures">{Math.round(latest)}%</span>
     </span>

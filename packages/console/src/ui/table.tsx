@@ -2,7 +2,7 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { foldedFlex, minPx, useFolding } from './columns/folded-columns.ts'
+import { minPx, needsLine, useFolding } from './columns/folded-columns.ts'
 import { useScrollEdges } from './columns/scroll-edges.ts'
 import { nextSort, SortMark, type SortValue, sortChoices, sortedBy } from './columns/sorting.tsx'
 import { Select } from './field.tsx'
@@ -347,23 +347,23 @@ function FoldedCells<Row>({ row, columns, from, to }: FoldedCellsProps<Row>) {
   return (
     <span
       role="cell"
-      className="-mt-0.5 flex min-w-0 flex-wrap items-baseline px-3 pb-1.5 text-sm text-ink-muted"
+      // Equal tracks, so that the cells of all rows and lines are aligned.
+      className="-mt-0.5 grid min-w-0 grid-cols-[repeat(auto-fill,minmax(190px,1fr))] items-baseline gap-x-4 px-3 pb-1.5 text-sm text-ink-muted"
       style={{ gridColumn: `${from} / ${to}` }}
     >
       {columns.map((column) => {
         const content = column.cell(row)
-        // A cell without content keeps its space, so that the cells of all rows line up.
+        // A cell without content keeps its space, so that the cells of all rows are aligned.
         return (
           <span
             key={column.key}
-            className="flex min-w-0 items-baseline gap-1.5"
-            style={{ flex: foldedFlex(column) }}
+            className={`flex min-w-0 items-baseline gap-1.5 ${needsLine(column) ? 'col-span-full' : ''}`}
           >
             {!isBlank(content) && (
               <>
                 <span className="whitespace-nowrap">{column.title}</span>
                 <span
-                  className={`min-w-0 pr-4 text-ink ${column.align === 'right' ? 'figures whitespace-nowrap' : 'wrap-anywhere'}`}
+                  className={`min-w-0 text-ink ${column.align === 'right' ? 'figures whitespace-nowrap' : 'wrap-anywhere'}`}
                 >
                   {content}
                 </span>

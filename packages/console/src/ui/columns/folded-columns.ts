@@ -7,6 +7,8 @@ interface FoldableColumn {
   isActions?: boolean
 }
 
+const titlePxPerLetter = 6.5
+
 /** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
 export const minPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
@@ -22,12 +24,9 @@ const foldingOrder = <Column extends FoldableColumn>(columns: Column[]): Column[
   ]
 }
 
-/**
- * Returns the CSS `flex` of a folded cell: the approximate width of its title and of its content, which is smaller
- * below the row than in a column. It does not depend on the content, so that the cells of all rows line up.
- */
-export const foldedFlex = ({ title, width }: FoldableColumn): string =>
-  `${width.includes('fr') ? 1 : 0} 1 calc(${title.length * 0.5}em + ${Math.round(minPx(width) * 0.85)}px)`
+/** Returns whether a folded cell needs a line of its own, because its title and content do not fit a part of one. */
+export const needsLine = ({ title, width }: FoldableColumn): boolean =>
+  title.length * titlePxPerLetter + minPx(width) > 240
 
 /** Splits the columns into those that fit and those folded below the row. */
 export function useFolding<Column extends FoldableColumn>(
