@@ -103,14 +103,14 @@ export function GpuUse({ vm }: { vm: Vm }) {
   const latest = values.findLast((value) => value !== null)
   if (latest === undefined || latest === null) return <span className="text-ink-muted">–</span>
   return (
-    <span className="inline-flex items-center gap-2 align-middle whitespace-nowrap">
+    <span className="inline-flex items-center gap-1.5 align-middle whitespace-nowrap">
       <Sparkline values={values} />
       <span className="figures">{Math.round(latest)}%</span>
     </span>
   )
 }
 
-const width = 56
+const width = 36
 const height = 16
 
 function Sparkline({ values }: { values: Value[] }) {

@@ -104,7 +104,7 @@ export function Organizations() {
               {
                 key: 'payment',
                 title: 'Payment',
-                width: 'minmax(150px, 1.2fr)',
+                width: 'minmax(176px, 1.2fr)',
                 sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
@@ -150,7 +150,7 @@ export function Organizations() {
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              ageColumn,
+              { ...ageColumn, width: '86px' },
               suspendColumn(suspension),
             ]}
           />

@@ -60,7 +60,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'size',
     title: 'Disk size',
-    width: '100px',
+    width: '96px',
     align: 'right',
     isFoldable: true,
     sortBy: ({ size }) => gibOf(size),
@@ -78,23 +78,22 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(104px, 1fr)',
+    width: 'minmax(98px, 1fr)',
     isFoldable: true,
     cell: (copy) => <NoBreak>{locationOf(copy)}</NoBreak>,
   },
   {
     key: 'state',
     title: 'State',
-    width: '112px',
+    width: '108px',
     cell: (copy) => <StateBadge state={copy.state} since={copy.created_at} />,
   },
-  { ...(ageColumn as Column<Copy>), width: '96px' },
+  { ...(ageColumn as Column<Copy>), width: '76px' },
   // The last column folds first.
   {
     key: 'consistency',
     title: 'Consistency',
-    // The longest value breaks at its hyphen.
-    width: '98px',
+    width: 'minmax(112px, 0.7fr)',
     isFoldable: true,
     cell: ({ consistency }) => {
       const [text, meaning] = consistencies[consistency] ?? [noValue, '']

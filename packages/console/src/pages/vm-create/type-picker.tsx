@@ -43,7 +43,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
           {families[family].nvmeGb > 0 ? 'with local NVMe scratch' : 'no local disk'}
         </span>
       </div>
-      <div className="grid grid-cols-[repeat(auto-fill,minmax(148px,1fr))] gap-2 md:max-lg:grid-cols-4">
+      <div className="grid grid-cols-[repeat(auto-fill,minmax(148px,1fr))] gap-2">
         {types.map((type) => {
           const price = prices.find(({ product_name }) => product_name === type.name)
           const stock = stockText(capacities.filter((item) => item.type === type.name))
@@ -51,7 +51,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
             <label
               key={type.name}
               title={stock.detail}
-              className="card relative flex cursor-pointer flex-col px-3 py-1.5 md:max-lg:px-1.5 text-sm leading-[18px] hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
+              className="card relative flex cursor-pointer flex-col px-3 py-1.5 text-sm leading-[18px] hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
             >
               <input
                 type="radio"

@@ -154,7 +154,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(116px, 2fr)',
+    width: 'minmax(124px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -172,14 +172,14 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(92px, 0.8fr)',
+    width: 'minmax(118px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => <NoBreak>{vm.type}</NoBreak>,
   },
   {
     key: 'state',
     title: 'State',
-    width: 'minmax(112px, 0.8fr)',
+    width: 'minmax(118px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => (
       <span className="inline-flex flex-wrap items-center gap-x-3">
@@ -192,7 +192,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'address',
     title: 'Address',
-    width: 'minmax(158px, 0.8fr)',
+    width: 'minmax(154px, 0.8fr)',
     isFoldable: true,
     cell: (vm) => {
       const address = publicAddressOf(vm)
@@ -217,13 +217,13 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
       return typeof price === 'number' ? amount(price) : noValue
     },
   },
-  ageColumn,
+  { ...ageColumn, width: '78px' },
   ...(hasLabels ? [labelsColumn] : []),
   // The last column folds first.
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(106px, 0.8fr)',
+    width: 'minmax(96px, 0.8fr)',
     isFoldable: true,
     sortBy: (vm) => vm.location,
     cell: (vm) => <NoBreak>{vm.location}</NoBreak>,
@@ -233,7 +233,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
 const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
   key: 'gpu',
   title: 'GPU usage',
-  width: '116px',
+  width: '99px',
   isFoldable: true,
   cell: (vm) => (hasGpuUse(vm) ? <GpuUse vm={vm} /> : noValue),
 })
@@ -241,7 +241,7 @@ const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(108px, 1.2fr)',
+  width: 'minmax(92px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }
