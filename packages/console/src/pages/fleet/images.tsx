@@ -202,7 +202,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Remove ${image.name}`}
+      title={`Remove image ${image.name}`}
       action="Remove image"
       commands={operatorCommands({
         cli: `slipway admin image delete ${shellQuote(image.name)}`,
