@@ -154,6 +154,7 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
                 .filter(({ name }) => name !== location && resolved.fitsIn(name))
                 .map(({ name }) => name)
         }
+        isAllOutOfStock={data.capacities.every(({ quantity }) => quantity === 0)}
         onMove={(name) => choose({ location: name })}
         onCount={(fewer) => change({ count: String(fewer) })}
       />
