@@ -129,7 +129,7 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
     <form
       onSubmit={submit}
       noValidate
-      className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+      className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_376px]"
     >
       <FormFields
         {...{ data, draft, resolved, count, request, group, names, template, templates, disks, isTemplate }}
