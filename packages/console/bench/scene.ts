@@ -105,7 +105,7 @@ export async function startScene(counts: Record<string, number>) {
     await page.goto(invite_url)
     await page.getByLabel('Password').fill('analytical-engine')
     await page.getByRole('button', { name: 'Set password and sign in' }).click()
-    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    await page.getByRole('button', { name: 'Account', exact: true }).waitFor()
     return page
   }
   /** The IDs for the paths of pages, by project; those of the operators' pages are under `fleet`. */

@@ -63,7 +63,8 @@ export function Shell() {
       />
       <ConnectionBanner />
       <div className="flex min-h-0 flex-1">
-        <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
+        {/* A user without a project has no links. */}
+        <aside className="w-44 shrink-0 overflow-y-auto border-r border-line not-has-[a]:hidden max-md:hidden">
           <Sidebar />
         </aside>
         <main

@@ -46,8 +46,8 @@ export function Sidebar() {
   return (
     <>
       <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
-        {/* The header shows no project on fleet pages. */}
-        {isFleet && project && <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>}
+        {/* Says which project the links open on pages that belong to no project. */}
+        {!projectId && project && <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>}
         {entries.map((entry) => (
           <SidebarLink key={entry.label} {...entry} />
         ))}

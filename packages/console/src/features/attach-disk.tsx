@@ -12,6 +12,7 @@ import { CommandTabs } from '../ui/commands.tsx'
 import { Dialog, FormDialog } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { CreateDisk } from './create-disk.tsx'
+import { VmField } from './vm-field.tsx'
 
 type Mode = Vm['disks'][number]['mode']
 
@@ -98,10 +99,12 @@ export function AttachThisDisk({
       reason={vm ? undefined : whyNone}
       onClose={onClose}
     >
-      <SelectField
+      <VmField
         label="VM"
-        value={vm?.id ?? ''}
+        vms={usable}
+        value={vm?.id ?? vmId}
         onChange={setVmId}
+        autoFocus
         choices={choicesFrom(
           usable.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` })),
           whyNone,

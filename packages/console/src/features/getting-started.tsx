@@ -41,19 +41,19 @@ export function GettingStarted({ hasCard }: { hasCard: boolean }) {
   const kindOf = (isNext: boolean) => (isNext ? 'primary' : 'plain')
   const steps: Step[] = [
     {
-      text: 'Add your SSH key',
-      isDone: hasKey,
-      action: (
-        <Button kind={kindOf(!hasKey)} reason={whyNoKey} onClick={() => setAddingKey(true)}>
-          Add SSH key
-        </Button>
-      ),
-    },
-    {
       text: 'Add a payment method',
       note: 'Billing opens in a new tab. This page updates automatically after you add a card.',
       isDone: hasCard,
-      action: <BillingButton kind={kindOf(hasKey)} reason={whyNoCard} />,
+      action: <BillingButton reason={whyNoCard} />,
+    },
+    {
+      text: 'Add your SSH key',
+      isDone: hasKey,
+      action: (
+        <Button kind={kindOf(hasCard && !hasKey)} reason={whyNoKey} onClick={() => setAddingKey(true)}>
+          Add SSH key
+        </Button>
+      ),
     },
     {
       text: 'Create a VM (about a minute)',

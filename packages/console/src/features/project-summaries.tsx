@@ -2,7 +2,7 @@ import type { ListItem } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { count, money, usd } from '../lib/format.ts'
+import { count, money, shownUsd, usd } from '../lib/format.ts'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -42,13 +42,14 @@ export function ProjectSummaries({ organizationId, title, label }: ProjectSummar
   )
 }
 
+/** The costs are rounded as the rows show them, so that the total is the sum of what is visible. */
 const totalOf = (items: ProjectSummary[]): ProjectSummary => ({
   id: '',
   name: 'All projects',
   vms: sumOf(items, ({ vms }) => vms),
   running_vms: sumOf(items, ({ running_vms }) => running_vms),
-  usd_per_hour: sumOf(items, ({ usd_per_hour }) => usd_per_hour),
-  month_to_date_usd: sumOf(items, ({ month_to_date_usd }) => month_to_date_usd),
+  usd_per_hour: sumOf(items, ({ usd_per_hour }) => shownUsd(usd_per_hour)),
+  month_to_date_usd: sumOf(items, ({ month_to_date_usd }) => Number(month_to_date_usd.toFixed(2))),
 })
 
 const columns: Column<ProjectSummary>[] = [

@@ -7,9 +7,14 @@ const twoDecimals = decimals(2)
 const fourDecimals = decimals(4)
 
 /** Prices below 0.10 USD have four decimals. */
+const usdDigits = (value: number) => (value !== 0 && Math.abs(value) < 0.1 ? 4 : 2)
+
+/** Rounds an amount as `usd` shows it. */
+export const shownUsd = (value: number): number => Number(value.toFixed(usdDigits(value)))
+
 export function usd(value: number | null | undefined): string {
   if (value === null || value === undefined) return 'no price set'
-  const format = value !== 0 && Math.abs(value) < 0.1 ? fourDecimals : twoDecimals
+  const format = usdDigits(value) === 4 ? fourDecimals : twoDecimals
   return `${format.format(value)} USD`
 }
 

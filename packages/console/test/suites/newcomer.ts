@@ -44,10 +44,10 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await page.goto(`${service.url}/projects/${project_id}`)
     const steps = page.getByRole('region', { name: 'Getting started' })
     // An SSH key can be added without a payment method.
-    await steps.getByRole('listitem').first().getByRole('button', { name: 'Add SSH key' }).click()
+    await steps.getByRole('listitem').nth(1).getByRole('button', { name: 'Add SSH key' }).click()
     await dialog().getByLabel('Public key').fill(sshKey)
     await dialog().getByRole('button', { name: 'Add key' }).click()
-    await steps.getByRole('listitem').first().getByLabel('done').waitFor()
+    await steps.getByRole('listitem').nth(1).getByLabel('done').waitFor()
     await visit(page, `/projects/${project_id}/settings/ssh-keys`)
     await main()
       .getByRole('row', { name: /ada@laptop/ })

@@ -97,7 +97,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     const signInWithCompany = async () => {
       await page.goto(`${service.url}/`)
       await page.getByRole('link', { name: 'Sign in with company' }).click()
-      await page.getByRole('navigation', { name: 'Main' }).waitFor()
+      await page.getByRole('button', { name: 'Account', exact: true }).waitFor()
       await visit(page, '/account')
       await identity.getByText('Linked', { exact: true }).waitFor()
     }

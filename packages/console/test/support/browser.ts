@@ -42,9 +42,9 @@ export async function signIn(
   await waitForFirstPage(page)
 }
 
-/** Waits for the first page after a sign-in. The navigation appears before a project is chosen. */
+/** Waits for the first page after a sign-in. The header appears before a project is chosen. */
 async function waitForFirstPage(page: Page) {
-  await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  await page.getByRole('button', { name: 'Account', exact: true }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
 }
 

@@ -1,10 +1,9 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
-import { acceptsVms, stateWord } from '../../lib/states.ts'
+import { gpuState, stateWord } from '../../lib/states.ts'
 
-/** An unused GPU is `unavailable` if its host accepts no VMs. */
-type CellState = Gpu['state'] | 'unavailable'
+type CellState = ReturnType<typeof gpuState>
 
 export const gpuStyles: Record<CellState, string> = {
   free: 'border-green bg-green/15',
@@ -34,7 +33,7 @@ export function GpuCells({ host, isDense = false }: { host: Host; isDense?: bool
                 gpu={gpu}
                 host={host.name}
                 isDense={isDense}
-                state={gpu.state === 'free' && !acceptsVms(host) ? 'unavailable' : gpu.state}
+                state={gpuState(gpu, host)}
                 vm={vms.find(({ id }) => id === gpu.vm_id)}
               />
             ))}

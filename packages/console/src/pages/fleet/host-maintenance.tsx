@@ -181,6 +181,7 @@ function NoteDialog({ host, onClose }: DialogProps) {
         path: `/hosts/${host.id}`,
         body: { note },
       })}
+      reason={note === host.note ? 'No changes yet' : undefined}
     >
       <TextField
         label="Note"

@@ -13,7 +13,7 @@ import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../features/health/gpu-state.tsx'
 import { plural, shortId } from '../../lib/format.ts'
 import { operatorCommands } from '../../lib/shell.ts'
-import { acceptsVms, hostState } from '../../lib/states.ts'
+import { acceptsVms, gpuState, hostState } from '../../lib/states.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
@@ -189,7 +189,7 @@ function HostActions({ host }: { host: Host }) {
       <Confirm
         isOpen={asked === 'drain'}
         onClose={() => setAsked('')}
-        title={`Drain ${host.name}`}
+        title={`Drain host ${host.name}`}
         action="Drain host"
         commands={operatorCommands({
           cli: `slipway admin host drain ${host.id}`,
@@ -209,27 +209,38 @@ function HostActions({ host }: { host: Host }) {
           )}
         </p>
       </Confirm>
-      <Confirm
-        isOpen={asked === 'forget'}
-        onClose={() => setAsked('')}
-        title={`Forget ${host.name}`}
-        action="Forget host"
-        commands={operatorCommands({
-          cli: `slipway admin host forget ${host.id}`,
-          path: `/hosts/${host.id}/forget`,
-        })}
-        {...submitProps(forget, undefined, () => setAsked(''))}
-      >
-        <p>
-          Use this only for a host that will not come back. The OS disks of its{' '}
-          <NoBreak>{plural(vms.length, 'VM')}</NoBreak> and the data disks on this host will be permanently
-          lost. Reports from the host will be rejected until it is registered again.
-        </p>
-      </Confirm>
+      {asked === 'forget' && (
+        <Confirm
+          isOpen
+          onClose={() => setAsked('')}
+          title={`Forget host ${host.name}`}
+          action="Forget host"
+          commands={operatorCommands({
+            cli: `slipway admin host forget ${host.id}`,
+            path: `/hosts/${host.id}/forget`,
+          })}
+          {...submitProps(forget, undefined, () => setAsked(''))}
+          // A host without VMs can have data disks too.
+          nameToType={host.name}
+        >
+          <p>
+            Use this only for a host that will not come back.{' '}
+            {vms.length === 0 ? (
+              'Data disks'
+            ) : (
+              <>
+                The OS disks of its <NoBreak>{plural(vms.length, 'VM')}</NoBreak> and the data disks
+              </>
+            )}{' '}
+            on this host will be permanently lost. Reports from the host will be rejected until it is
+            registered again.
+          </p>
+        </Confirm>
+      )}
       <Confirm
         isOpen={asked === 'remove'}
         onClose={() => setAsked('')}
-        title={`Remove ${host.name}`}
+        title={`Remove host ${host.name}`}
         action="Remove host"
         commands={operatorCommands({
           cli: `slipway admin host delete ${host.id}`,
@@ -281,7 +292,8 @@ function Vms({ vms }: { vms: HostVm[] }) {
   )
 }
 
-function Gpus({ host: { gpus, vms } }: { host: Host }) {
+function Gpus({ host }: { host: Host }) {
+  const { gpus, vms } = host
   return (
     <Table
       label="GPUs"
@@ -309,7 +321,12 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
           isFoldable: true,
           cell: (gpu) => gpu.numa_node,
         },
-        { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
+        {
+          key: 'state',
+          title: 'State',
+          width: '140px',
+          cell: (gpu) => <StateBadge state={gpuState(gpu, host)} />,
+        },
         {
           key: 'health',
           title: 'Health',

@@ -117,6 +117,8 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
   const [description, setDescription] = useState('')
   const [chosen, setChosen] = useState<string[]>(image?.locations ?? [])
   const request = { name, description, locations: chosen }
+  const isUnchanged =
+    chosen.length === image?.locations.length && chosen.every((each) => image.locations.includes(each))
   const save = useAction({
     run: () =>
       image
@@ -133,7 +135,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       title={image ? `Locations of ${image.name}` : 'Register image'}
       action={image ? 'Save changes' : 'Register image'}
       {...submitProps(save, undefined, onClose)}
-      reason={image || name ? undefined : 'Enter a name'}
+      reason={isUnchanged ? 'No changes yet' : image || name ? undefined : 'Enter a name'}
       commands={
         image
           ? operatorCommands({
@@ -163,7 +165,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
         </>
       )}
       <fieldset className="flex flex-col gap-2">
-        <legend className="mb-1 text-sm font-medium">Locations (optional)</legend>
+        <legend className="mb-1 text-sm font-medium">{image ? 'Locations' : 'Locations (optional)'}</legend>
         <p className="text-sm text-ink-muted">
           No VM can be created from an image without locations.
           {!image && (
@@ -202,7 +204,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
     <Confirm
       isOpen
       onClose={onClose}
-      title={`Remove ${image.name}`}
+      title={`Remove image ${image.name}`}
       action="Remove image"
       commands={operatorCommands({
         cli: `slipway admin image delete ${shellQuote(image.name)}`,

@@ -103,7 +103,7 @@ export function SshKeys() {
         <Confirm
           isOpen
           onClose={() => setRemoving(null)}
-          title={`Remove ${removing.name}`}
+          title={`Remove SSH key ${removing.name}`}
           action="Remove key"
           commands={projectCommands(projectId, {
             cli: `slipway ssh-key delete ${shellQuote(removing.name)}`,

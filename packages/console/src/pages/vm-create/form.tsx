@@ -129,7 +129,7 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
     <form
       onSubmit={submit}
       noValidate
-      className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+      className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_376px]"
     >
       <FormFields
         {...{ data, draft, resolved, count, request, group, names, template, templates, disks, isTemplate }}
@@ -154,6 +154,7 @@ export function VmCreateForm({ initial, template, templates, disks, isTemplate }
                 .filter(({ name }) => name !== location && resolved.fitsIn(name))
                 .map(({ name }) => name)
         }
+        isAllOutOfStock={data.capacities.every(({ quantity }) => quantity === 0)}
         onMove={(name) => choose({ location: name })}
         onCount={(fewer) => change({ count: String(fewer) })}
       />

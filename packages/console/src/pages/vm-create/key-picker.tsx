@@ -34,9 +34,10 @@ export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: Key
                 <CheckField
                   label={name}
                   hint={
-                    <span className="break-all">
-                      {type} <span className="mono">{fingerprint}</span>
-                    </span>
+                    // A long fingerprint is on its own line.
+                    <>
+                      {type} <span className="mono inline-block max-w-full break-all">{fingerprint}</span>
+                    </>
                   }
                   isChecked={chosen.includes(id)}
                   onChange={(isChecked) =>

@@ -31,6 +31,8 @@ interface SummaryProps {
   vmLimit: Limit | undefined
   stock: number
   otherLocations: string[]
+  /** True if no type is in stock in any location. */
+  isAllOutOfStock: boolean
   onMove: (location: string) => void
   onCount: (count: number) => void
   /** The button that saves the form as a template. */
@@ -181,15 +183,18 @@ function OutOfStock(props: SummaryProps) {
 }
 
 /** Offers the locations where all VMs fit, and the number of VMs that fit in the chosen location. */
-function Alternatives({ otherLocations, onMove, onCount, count, stock, error }: SummaryProps) {
+function Alternatives(props: SummaryProps) {
+  const { otherLocations, isAllOutOfStock, onMove, onCount, count, stock, error } = props
   const fits = (isApiError(error) ? error.fits : undefined) ?? stock
   const canBeFewer = count > 1 && fits > 0 && fits < count
   if (otherLocations.length === 0 && !canBeFewer)
     return (
       <p className="text-ink-muted">
-        {count === 1
-          ? 'This type is out of stock in every location. Wait for capacity, or choose a type that is in stock.'
-          : `No location has room for ${count} VMs of this type. Wait for capacity, or choose fewer VMs or another type.`}
+        {isAllOutOfStock
+          ? 'Every type is out of stock in every location. You can wait for capacity.'
+          : count === 1
+            ? 'This type is out of stock in every location. Wait for capacity, or choose a type that is in stock.'
+            : `No location has room for ${count} VMs of this type. Wait for capacity, or choose fewer VMs or another type.`}
       </p>
     )
   return (

@@ -1,4 +1,4 @@
-import type { ExpiryAction } from '@slipway/contract/states'
+import { type ExpiryAction, vmActions } from '@slipway/contract/states'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
@@ -25,7 +25,9 @@ export function ChangeVm({ vm }: { vm: Vm }) {
     whyNot ??
     (vm.state === 'STATE_SHUTOFF'
       ? undefined
-      : `To change the type, stop the VM first. It is ${stateWord(vm.state)}.`)
+      : vmActions.STOP.from.includes(vm.state)
+        ? `To change the type, stop the VM first. It is ${stateWord(vm.state)}.`
+        : 'The type can be changed when the VM is stopped.')
   return (
     <Section title="Settings">
       <div className="card divide-y divide-line">

@@ -5,7 +5,7 @@ import { ActionEffects } from '../../features/vm-actions.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
 import { dataDisksOf } from '../../lib/disks.ts'
 import { errorText } from '../../lib/error-text.ts'
-import { firstNames, plural } from '../../lib/format.ts'
+import { count, firstNames, plural } from '../../lib/format.ts'
 import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { FormDialog, TypedName } from '../../ui/dialog.tsx'
@@ -56,7 +56,9 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
   }
   const name = targets.length === 1 ? targets[0]!.name : plural(targets.length, 'VM')
   const typedName = what !== 'delete' ? '' : targets.length === 1 ? name : String(targets.length)
-  const typingReason = typedName !== '' && typed !== typedName ? `Type ${typedName} to confirm` : undefined
+  // The title shows the number with separators.
+  const isConfirmed = typed === typedName || (targets.length > 1 && typed === count(targets.length))
+  const typingReason = typedName !== '' && !isConfirmed ? `Type ${typedName} to confirm` : undefined
   const hasFailed = !isRunning && (progress?.failures.length ?? 0) > 0
   return (
     <FormDialog

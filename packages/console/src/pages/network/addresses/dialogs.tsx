@@ -5,6 +5,7 @@ import { client } from '../../../api/client.ts'
 import { usePriceOf } from '../../../api/prices.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { VmField } from '../../../features/vm-field.tsx'
 import { usd } from '../../../lib/format.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
@@ -38,8 +39,11 @@ function useIdlePrice(projectId: string): string {
 export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: Vm[] }) {
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
   const [name, setName] = useState('')
-  const [vmId, setVmId] = useState(anyFree)
+  const [chosenVm, setChosenVm] = useState(anyFree)
   const [chosenLocation, setChosenLocation] = useState('')
+  const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
+  const vmId = dynamic.find(({ id }) => id === chosenVm)?.id ?? anyFree
+  const vmProblem = chosenVm !== anyFree && vmId === anyFree ? 'Choose a VM' : undefined
   const location = chosenLocation || locations.data?.items[0]?.name || ''
   const request = { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) }
   const reserve = useAction({
@@ -48,7 +52,6 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
     invalidates: [...invalidates],
     showsErrors: true,
   })
-  const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
   const idlePrice = useIdlePrice(projectId)
   return (
     <FormDialog
@@ -57,7 +60,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
       title="Reserve address"
       action="Reserve address"
       {...submitProps(reserve, undefined, onClose)}
-      reason={name ? nameProblem(name) || undefined : 'Enter a name'}
+      reason={name ? nameProblem(name) || vmProblem : 'Enter a name'}
       commands={projectCommands(projectId, {
         cli: `slipway address create ${shellQuote(name || 'NAME')} ${
           vmId === anyFree ? `--location ${location}` : `--vm ${vmId}`
@@ -68,17 +71,19 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
       })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
-      <SelectField
+      <VmField
         label="Address"
-        value={vmId}
-        onChange={setVmId}
+        vms={dynamic}
+        value={chosenVm}
+        onChange={setChosenVm}
+        placeholder="New address, or a VM name"
         choices={[
           { value: anyFree, label: 'New address' },
           ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} (${vm.name})` })),
         ]}
         hint={`A reserved address is billed while no running VM has it${idlePrice}.`}
       />
-      {vmId === anyFree && (
+      {chosenVm === anyFree && (
         <SelectField
           label="Location"
           value={location}
@@ -130,10 +135,12 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         })
       }
     >
-      <SelectField
+      <VmField
         label="VM"
+        vms={choices}
         value={chosen}
         onChange={setChosen}
+        autoFocus
         choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (

@@ -4,9 +4,9 @@ import { useId, useState } from 'react'
 import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { NameList } from '../../../features/name-list.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icon.tsx'
-import { NameList } from './name-list.tsx'
 
 /**
  * The state of a list of endpoints (CIDR blocks, addresses, VMs, subnets or networks) and of the text field

@@ -4,12 +4,12 @@ import { type FormEvent, useId, useState } from 'react'
 import { client } from '../../../api/client.ts'
 import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { NameList } from '../../../features/name-list.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { ErrorNote } from '../../../ui/error.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { DirectionField } from './direction-field.tsx'
-import { NameList } from './name-list.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
