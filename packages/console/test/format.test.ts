@@ -39,6 +39,9 @@ test('numbers, amounts and percentages have the format of the locale', () => {
   expect(format.usd(0.0123)).toBe('0,0123 USD')
   expect(plain(format.percent(0.5))).toBe('50 %')
   expect(format.quantity(1.25, 'gb_hour')).toBe('1,3 GiB-hours')
+  expect(format.preciseQuantity(10.3931, 'vm_hour')).toBe('10,393 VM-hours')
+  expect(format.costAmount(0.004)).toBe('< 0,01')
+  expect(format.costAmount(0)).toBe('0,00')
   expect(plain(format.storedText(1.5 * 1024 ** 3))).toBe('1,5 GiB')
   expect(format.preciseDuration(1_500)).toBe('1,5 s')
   expect(plain(format.memoryText({ memoryGb: 1_176, gpuCount: 8, gpuMemoryGb: 80 }))).toBe(

@@ -5,7 +5,14 @@ import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
-import { durationOfGroup, type EventGroup, eventTone, groupEvents, operationOf } from '../lib/event-groups.ts'
+import {
+  durationOfGroup,
+  type EventGroup,
+  eventTone,
+  groupEvents,
+  operationOf,
+  withoutCutGroup,
+} from '../lib/event-groups.ts'
 import {
   count,
   eventText,
@@ -24,6 +31,7 @@ import { RowToggle } from '../ui/row-toggle.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, noValue, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
+import { Actor, type Names } from './activity/actor.tsx'
 import { OperationSteps } from './activity/operation-steps.tsx'
 import { type WantedRequest, wantedName } from './capacity/wanted-name.ts'
 
@@ -101,6 +109,7 @@ export function EventTable({
     <>
       <EventRows
         rows={rows}
+        hasOlder={events.hasNextPage}
         projectId={projectId}
         actors={actors}
         maxRows={isExcerpt ? limit : undefined}
@@ -129,6 +138,8 @@ export const OlderEvents = ({ query }: OlderEventsProps) =>
 
 interface EventRowsProps {
   rows: ListedEvent[]
+  /** True if there are older events that are not read yet. */
+  hasOlder: boolean
   actors: Map<string, string>
   projectId?: string
   /** Shows the source addresses, which only admins may see. */
@@ -141,7 +152,7 @@ interface EventRowsProps {
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
   maxRows?: number | undefined
-  /** Columns that would be the same in every row. */
+  /** Columns that would be the same in every row, or for which there is too little space. */
   omit?: ColumnKey[] | undefined
   openOperation?: string | undefined
   /** Shows the steps of an operation, or hides them if the id is empty. */
@@ -156,6 +167,7 @@ export type ListedEvent = Event & { project_id?: string; organization_id?: strin
 /** Shows one row for each group of events. */
 export function EventRows({
   rows,
+  hasOlder,
   actors,
   projectId = '',
   hasAddresses = false,
@@ -169,7 +181,10 @@ export function EventRows({
 }: EventRowsProps) {
   const currentNames = useResourceNames(projectId)
   const { projects, organizations } = useMe()
-  const groups = useMemo(() => groupEvents(rows).slice(0, maxRows), [rows, maxRows])
+  const groups = useMemo(() => {
+    const all = groupEvents(rows)
+    return (hasOlder ? withoutCutGroup(all) : all).slice(0, maxRows)
+  }, [rows, hasOlder, maxRows])
   const namesInEvents = new Map(
     rows.map((event) => [event.resource_id, nameInEvent(event)] as const).filter(([, name]) => name !== ''),
   )
@@ -200,14 +215,7 @@ export function EventRows({
 
 type Row = EventGroup<ListedEvent>
 
-type ColumnKey = 'on' | 'by'
-
-interface Names {
-  nameOf: (id: string) => string | undefined
-  actors: Map<string, string>
-  /** Operators may see the identity of every actor. */
-  isFleet: boolean
-}
+type ColumnKey = 'on' | 'by' | 'took'
 
 /** Returns the resource name in the event; empty if the event has none. */
 function nameInEvent({ resource_type, data: { name, email, url, pci_address } }: ListedEvent): string {
@@ -229,13 +237,13 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
   {
     key: 'what',
     title: 'Event',
-    width: 'minmax(210px, 1.6fr)',
+    width: 'minmax(164px, 1.5fr)',
     cell: (row) => <EventCell group={row} openSteps={openSteps} />,
   },
   {
     key: 'on',
     title: 'Resource',
-    width: 'minmax(152px, 1.6fr)',
+    width: 'minmax(180px, 1.6fr)',
     cell: ({ event }) => (
       <ResourceCell
         event={event}
@@ -249,14 +257,7 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
     title: 'Actor',
     width: 'minmax(180px, 1.2fr)',
     isFoldable: true,
-    cell: ({ event: { actor } }) => {
-      const words = actorText(actor, names)
-      return (
-        <span title={`${words} (${actor})`}>
-          <Name text={words} />
-        </span>
-      )
-    },
+    cell: ({ event: { actor } }) => <Actor actor={actor} names={names} />,
   },
   {
     key: 'when',
@@ -321,7 +322,7 @@ const hasDuration = ({ event, events }: Row): boolean => events.length > 1 && op
 const durationColumn: Column<Row> = {
   key: 'took',
   title: 'Duration',
-  width: '84px',
+  width: '104px',
   align: 'right',
   isFoldable: true,
   cell: (group) => hasDuration(group) && preciseDuration(durationOfGroup(group)),
@@ -337,22 +338,6 @@ const addressColumn: Column<Row> = {
     const address = events.findLast(({ client_address }) => client_address)?.client_address
     return address ? <span className="mono">{address}</span> : noValue
   },
-}
-
-/** The actor of events that no user caused. */
-export const systemActor = 'Slipway'
-
-/** Returns the display name of an actor. Tenants do not see which operator acted. */
-function actorText(actor: string, { nameOf, actors, isFleet }: Names): string {
-  const [kind = '', id = ''] = actor.split(':')
-  if (kind === 'system') return systemActor
-  const name = actors.get(actor) ?? (kind === 'user' && nameOf(id))
-  if (name) return name
-  if (!isFleet && kind === 'operator_key') return 'an operator'
-  // Names are missing until the members are loaded.
-  const areMembersLoaded = [...actors.keys()].some((known) => known.startsWith('user:'))
-  if (!isFleet && kind === 'user' && areMembersLoaded) return 'an operator or a former member'
-  return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
 interface ResourceCellProps {

@@ -79,7 +79,9 @@ function PaletteFinder({ onClose }: { onClose: () => void }) {
             <span className="min-w-0 break-words">{hit.name}</span>
             <span className="min-w-0 text-sm text-ink-muted sm:text-right">{hit.note}</span>
           </span>
-          <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
+          <span className="w-24 shrink-0 text-right text-sm whitespace-nowrap text-ink-muted">
+            {hit.kind}
+          </span>
         </>
       )}
     </Finder>
@@ -153,14 +155,15 @@ function useSearchResults(text: string, local: Hit[]): Hit[] {
       const to = pathOf(result, isFleet)
       if (known.has(result.resource_id) || !to) return []
       known.add(result.resource_id)
-      const { resource_type, project_name, organization_name, location, state } = result
-      const owner = isFleet ? [organization_name, project_name].filter(Boolean).join(' / ') : project_name
+      const { resource_type, project_name, organization_name, location, state, address } = result
+      const project = result.project_id === projectId ? '' : project_name
+      const owner = isFleet ? [organization_name, project_name].filter(Boolean).join(' / ') : project
       return [
         {
           key: result.resource_id,
           name: result.name,
           kind: resourceText(resource_type),
-          note: [owner, location, state && stateWord(state)].filter(Boolean).join(' · '),
+          note: [owner, state && stateWord(state), address || location].filter(Boolean).join(' · '),
           to,
         },
       ]

@@ -41,6 +41,20 @@ export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[]
   }))
 }
 
+/** The first event of an operation names it too, but does not have its result. */
+const hasBeginning = ({ events }: EventGroup): boolean =>
+  events.some(({ type, data }) => data.operation_name !== undefined && !type.startsWith('operation.'))
+
+/**
+ * Leaves out the last group if it is an operation whose first event is among the older ones that are not read yet:
+ * its name and its duration would be missing.
+ */
+export function withoutCutGroup<Group extends EventGroup>(groups: Group[]): Group[] {
+  const last = groups.at(-1)
+  const isCut = last && operationOf(last.event) !== '' && !hasBeginning(last)
+  return isCut && groups.length > 1 ? groups.slice(0, -1) : groups
+}
+
 /** Returns the time from the first to the last event; 0 for a single event. */
 export const durationOfGroup = ({ events }: EventGroup): number =>
   Date.parse(events[0]!.created_at) - Date.parse(events.at(-1)!.created_at)

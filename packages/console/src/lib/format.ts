@@ -4,6 +4,7 @@ const decimals = (digits: number) =>
   new Intl.NumberFormat(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const oneDecimal = decimals(1)
 const twoDecimals = decimals(2)
+const threeDecimals = decimals(3)
 const fourDecimals = decimals(4)
 
 /** Prices below 0.10 USD have four decimals. */
@@ -20,6 +21,9 @@ export function usd(value: number | null | undefined): string {
 
 /** Formats an amount without its unit, for columns with the unit in their title. */
 export const amount = (value: number): string => twoDecimals.format(value)
+/** Like `amount`, but a cost that rounds to zero is not shown as zero. */
+export const costAmount = (value: number): string =>
+  value > 0 && value < 0.005 ? `< ${amount(0.01)}` : amount(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
 /** Numbers, dates and percentages use the browser's locale. */
@@ -89,16 +93,22 @@ export const zonedTitle = (title: string): string => `${title} (${timeZone})`
 
 export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
 
+const unitNames: Record<string, string> = {
+  vm_hour: 'VM-hours',
+  gb_hour: 'GiB-hours',
+  gpu_hour: 'GPU-hours',
+  address_hour: 'address-hours',
+}
+const unitName = (unit: string): string => unitNames[unit] ?? unit
+
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
-  const names: Record<string, string> = {
-    vm_hour: 'VM-hours',
-    gb_hour: 'GiB-hours',
-    address_hour: 'address-hours',
-  }
-  const name = names[unit] ?? unit
-  return `${numbers[digits].format(value)} ${name}`
+  return `${numbers[digits].format(value)} ${unitName(unit)}`
 }
+
+/** For invoices, whose amounts readers recompute from the quantities. */
+export const preciseQuantity = (value: number, unit: string): string =>
+  `${threeDecimals.format(value)} ${unitName(unit)}`
 
 /** Returns, for example, "120 GB RAM, 1 × 40 GB GPU memory". No line break can separate a number from its unit. */
 export const memoryText = ({
@@ -192,6 +202,8 @@ export const changeText = (operationName: string, resourceType: string): string 
 /** The texts of event types whose text cannot be derived from the type. */
 const eventTexts: Record<string, string> = {
   'operator.read': 'Viewed by operator',
+  // This can happen before the term of the reservation begins.
+  'reservation.delivered': 'All reserved GPUs assigned',
   'user.reset_mailed': 'Password reset link sent',
   'user.reset_offered': 'Password reset link created',
   'user.setup': 'First operator created',

@@ -138,6 +138,7 @@ function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
         rowKey={({ type }) => type}
         sort={sort}
         onSort={onSort}
+        hasCardSort={false}
       />
     </Section>
   )

@@ -29,7 +29,7 @@ export function Reset() {
       onSubmit={() => reset.mutate(undefined, { onSuccess: () => void navigate({ to: '/sign-in' }) })}
       footer={
         <>
-          All sessions will be signed out. <NoBreak>Two-factor</NoBreak> authentication will stay on.
+          All sessions will be signed out. <NoBreak>Two-factor</NoBreak> authentication does not change.
         </>
       }
     >

@@ -38,6 +38,8 @@ interface TableProps<Row> {
   /** The key of the column to sort by, with a leading minus for descending order. */
   sort?: string
   onSort?: (sort: string) => void
+  /** False if the cards on narrow screens are too few to sort them. */
+  hasCardSort?: boolean
   selected?: ReadonlySet<string>
   onSelect?: (selected: Set<string>) => void
   /** The name of a row, for the label of its checkbox. */
@@ -67,6 +69,7 @@ export function Table<Row>({ empty, ...props }: TableProps<Row>) {
 
 function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
+  const { hasCardSort = true } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
   const { shown, folded } = useFolding<Column<Row>>(frame, isNarrow ? none : columns, onSelect ? boxPx : 0)
@@ -102,7 +105,7 @@ function Rows<Row>(props: TableProps<Row>) {
   useScrollEdges(frame)
   const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
   // Cards and folded columns have no header that sorts.
-  const hiddenSorts = (isNarrow ? columns : folded).filter(({ sortBy }) => sortBy)
+  const hiddenSorts = (isNarrow ? (hasCardSort ? columns : []) : folded).filter(({ sortBy }) => sortBy)
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
   return (

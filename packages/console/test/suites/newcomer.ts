@@ -109,8 +109,15 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await acceptInvitation(page, service, { email, organization_id, role: 'owner' }, password)
     await visit(page, '/account')
     const factor = page.getByRole('region', { name: 'Two-factor authentication' })
-    await factor.getByLabel('Confirm your password').fill(password)
-    await factor.getByRole('button', { name: 'Set up' }).click()
+    const setUp = async () => {
+      await factor.getByLabel('Confirm your password').fill(password)
+      await factor.getByRole('button', { name: 'Set up' }).click()
+      await factor.getByRole('img', { name: /^QR code/ }).waitFor()
+    }
+    await setUp()
+    await factor.getByRole('button', { name: 'Cancel' }).click()
+    await factor.getByRole('img', { name: /^QR code/ }).waitFor({ state: 'detached' })
+    await setUp()
     const uri = (await factor.getByText(/^otpauth:/).textContent())!
     expect(await readQr(factor.getByRole('img', { name: /^QR code/ }))).toBe(uri)
     const code = URI.parse(uri).generate()

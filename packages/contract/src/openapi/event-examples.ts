@@ -322,7 +322,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'quota_request.withdrawn': quotaRequest('An open request for a higher quota was withdrawn.'),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'reservation.created': reservation('An operator sold a reservation to the organization.'),
-  'reservation.delivered': reservation('All GPUs of a reservation have been delivered.', activeReservation),
+  'reservation.delivered': reservation(
+    'All GPUs of a reservation are assigned to it. This can happen up to 24 hours before the reservation begins.',
+    activeReservation,
+  ),
   'reservation.ended': reservation('A reservation ended. Its VMs continue to run, at the list price.', {
     state: 'ended',
   }),

@@ -3,7 +3,8 @@ import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Loaded } from '../../ui/loaded.tsx'
-import { EventRows, type ListedEvent, OlderEvents, systemActor } from '../event-table.tsx'
+import { systemActor } from '../activity/actor.tsx'
+import { EventRows, type ListedEvent, OlderEvents } from '../event-table.tsx'
 import { projectText } from './project-picker.tsx'
 
 const rarelyChangesMs = 60_000
@@ -76,12 +77,14 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
           return (
             <EventRows
               rows={rows}
+              hasOlder={events.hasNextPage}
               actors={actors}
               isFleet
               // All events of a resource have the same tenant, which its page already shows.
               tenantOf={resource ? undefined : tenantOf}
               names={names}
-              omit={[...(resource ? (['on'] as const) : []), ...(actor ? (['by'] as const) : [])]}
+              // Next to the tenants, there is no space for durations. The times of all events are shown on hover.
+              omit={[resource ? 'on' : 'took', ...(actor ? (['by'] as const) : [])]}
               hasAddresses
             />
           )

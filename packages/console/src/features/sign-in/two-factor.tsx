@@ -49,6 +49,13 @@ export function TwoFactor() {
       },
     })
   }
+  /** Hides the set-up. A later set-up replaces its key. */
+  const cancel = () => {
+    confirm.reset()
+    setUri('')
+    setCode('')
+    setPassword('')
+  }
   const error = begin.error ?? confirm.error ?? remove.error
   return (
     <Section title="Two-factor authentication">
@@ -116,6 +123,7 @@ export function TwoFactor() {
               {uri ? 'Confirm' : 'Set up'}
             </Button>
           )}
+          {uri && <Button onClick={cancel}>Cancel</Button>}
         </div>
       </form>
       {recoveryCodes.length > 0 && (

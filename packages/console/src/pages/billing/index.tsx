@@ -6,7 +6,7 @@ import { lazy, Suspense } from 'react'
 import { readDashboard } from '../../api/billing-link.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { PublicFrame } from '../../features/public-frame.tsx'
-import { amount, money, plural, usd } from '../../lib/format.ts'
+import { amount, costAmount, money, plural, usd } from '../../lib/format.ts'
 import { daysIn, monthAfter, monthBefore, monthText } from '../../lib/months.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -137,7 +137,13 @@ function DailyCosts({ board: { usage, current_month }, month, onMonth }: DailyCo
             rowKey={({ name }) => name}
             columns={[
               { key: 'product', title: 'Product', width: 'minmax(140px, 1fr)', cell: ({ name }) => name },
-              { key: 'usd', title: 'USD', width: '140px', align: 'right', cell: ({ usd }) => amount(usd) },
+              {
+                key: 'usd',
+                title: 'USD',
+                width: '140px',
+                align: 'right',
+                cell: ({ usd }) => costAmount(usd),
+              },
             ]}
           />
         </>

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react'
 import { readInvoice } from '../../api/billing-link.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { PublicFrame } from '../../features/public-frame.tsx'
-import { amount, money, quantity } from '../../lib/format.ts'
+import { amount, money, preciseQuantity } from '../../lib/format.ts'
 import { daysIn, monthText } from '../../lib/months.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -60,30 +60,12 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
         ]}
       />
       {projects.map((id) => (
-        <section key={id} className="flex flex-col gap-2">
-          <h2 className="font-semibold wrap-anywhere">{project_names[id] ?? id}</h2>
-          <Table
-            label={`Products in ${project_names[id] ?? id}`}
-            rows={invoice.lines.filter(({ project_id }) => project_id === id)}
-            rowKey={({ product_name }) => product_name}
-            columns={[
-              {
-                key: 'product',
-                title: 'Product',
-                width: 'minmax(140px, 1fr)',
-                cell: ({ product_name }) => product_name,
-              },
-              {
-                key: 'quantity',
-                title: 'Quantity',
-                width: 'minmax(140px, 220px)',
-                align: 'right',
-                cell: (line) => quantity(line.quantity, line.unit),
-              },
-              { key: 'usd', title: 'USD', width: '140px', align: 'right', cell: ({ usd }) => amount(usd) },
-            ]}
-          />
-        </section>
+        <ProjectLines
+          key={id}
+          name={project_names[id] ?? id}
+          lines={invoice.lines.filter(({ project_id }) => project_id === id)}
+          hasSubtotal={projects.length > 1}
+        />
       ))}
       <div className="figures flex justify-between border-t border-line-strong pt-3 text-lg font-semibold">
         <span>Total for all projects</span>
@@ -95,6 +77,57 @@ function Document({ organization_name, project_names, issued_on, invoice }: Bill
           ' The total can therefore differ by a few cents from the cost so far on other pages.'}
       </p>
     </>
+  )
+}
+
+type Line = Pick<BillingInvoice['invoice']['lines'][number], 'product_name' | 'usd'> & { quantity: string }
+
+interface ProjectLinesProps {
+  name: string
+  lines: BillingInvoice['invoice']['lines']
+  /** False if the total of the invoice is the same amount. */
+  hasSubtotal: boolean
+}
+
+function ProjectLines({ name, lines, hasSubtotal }: ProjectLinesProps) {
+  const rows = lines.map(
+    ({ product_name, quantity, unit, usd }): Line => ({
+      product_name,
+      quantity: preciseQuantity(quantity, unit),
+      usd,
+    }),
+  )
+  const subtotal = {
+    product_name: 'Subtotal',
+    quantity: '',
+    usd: rows.reduce((sum, { usd }) => sum + usd, 0),
+  }
+  return (
+    <section className="flex flex-col gap-2">
+      <h2 className="font-semibold wrap-anywhere">{name}</h2>
+      <Table
+        label={`Products in ${name}`}
+        rows={rows}
+        foot={hasSubtotal ? [subtotal] : []}
+        rowKey={({ product_name }) => product_name}
+        columns={[
+          {
+            key: 'product',
+            title: 'Product',
+            width: 'minmax(140px, 1fr)',
+            cell: ({ product_name }) => product_name,
+          },
+          {
+            key: 'quantity',
+            title: 'Quantity',
+            width: 'minmax(180px, 220px)',
+            align: 'right',
+            cell: ({ quantity }) => quantity,
+          },
+          { key: 'usd', title: 'USD', width: '140px', align: 'right', cell: ({ usd }) => amount(usd) },
+        ]}
+      />
+    </section>
   )
 }
 

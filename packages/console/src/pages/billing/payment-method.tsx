@@ -2,7 +2,7 @@ import type { BillingDashboard } from '@slipway/contract'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { providerLink, removePaymentMethod, saveCard } from '../../api/billing-link.ts'
-import { plural } from '../../lib/format.ts'
+import { money, plural } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -22,10 +22,30 @@ const gateTexts: Record<BillingDashboard['payment_method']['state'], string> = {
   declined: 'The payment method was declined. Replace it to create or start anything that costs money.',
 }
 
+/**
+ * Names the unpaid invoices, because the payment state does not say which charge failed. The service charges a new
+ * card immediately; Stripe decides itself when it charges one.
+ */
+function declinedText({ provider, invoices }: BillingDashboard): string {
+  const due = invoices.filter(({ state }) => state === 'issued')
+  if (due.length === 0) return gateTexts.declined
+  return [
+    'The payment method was declined.',
+    ...due.map(
+      ({ period_start, usd }) =>
+        `The invoice for ${monthText(period_start.slice(0, 7))}, ${money(usd)}, is not paid.`,
+    ),
+    provider === 'builtin'
+      ? 'A new card is charged immediately.'
+      : 'Replace the payment method, so that Stripe can charge it.',
+    'After the payment, you can create and start resources that cost money again.',
+  ].join(' ')
+}
+
 /** A project's billing link can add a payment method only while none is active. */
 export function PaymentMethodSection({ token, board }: SectionProps) {
   const { payment_method: method, project_name } = board
-  const gate = gateTexts[method.state]
+  const gate = method.state === 'declined' ? declinedText(board) : gateTexts[method.state]
   const isHidden = project_name !== '' && method.state === 'active'
   return (
     <section aria-label="Payment method" className="card flex flex-col gap-4 p-4">

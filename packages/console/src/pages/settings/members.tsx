@@ -223,7 +223,7 @@ export function Members() {
         <SecretDialog
           title={`Invitation link for ${invited.email}`}
           secret={invited.url}
-          note="Send this link to the new member. It works once, for seven days, for anyone who has it."
+          note="Send this link to the new member. Anyone with this link can use it once. It expires in 7 days."
           ifLost="To get another link, invite the same address again."
           onClose={() => setInvited(null)}
         />

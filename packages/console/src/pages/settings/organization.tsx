@@ -100,7 +100,7 @@ function Events({ organizationId }: { organizationId: string }) {
       ) : rows.length === 0 ? (
         <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
       ) : (
-        <EventRows rows={rows} actors={actors} hasAddresses />
+        <EventRows rows={rows} hasOlder={events.hasNextPage} actors={actors} hasAddresses />
       )}
       <OlderEvents query={events} />
     </Section>

@@ -1,4 +1,4 @@
-import { amount, percent, quantity } from '../../lib/format.ts'
+import { amount, costAmount, percent, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import type { UsageRow } from './grouping.ts'
@@ -57,7 +57,7 @@ export function Totals({
       isInTitle: true,
       cell: (row) => (
         <span className={`text-ink ${weightOf(row)}`}>
-          {row.usd > 0 && row.usd < 0.005 ? '< 0.01' : amount(row.usd)}
+          {costAmount(row.usd)}
           {/* Cards have no column titles with the unit. */}
           <span className="md:hidden"> USD</span>
         </span>

@@ -19,34 +19,36 @@ function Console({ vm }: { vm: Vm }) {
         <p role="status" className="mr-auto text-ink-muted">
           {textOf(state)}
         </p>
-        <form
-          className="flex items-center gap-2"
-          onSubmit={(event) => {
-            event.preventDefault()
-            find(wanted)
-          }}
-        >
-          <input
-            type="search"
-            aria-label="Find"
-            placeholder="Find"
-            value={wanted}
-            onChange={(event) => setWanted(event.target.value)}
-            className="h-8 w-40 rounded-md border border-line-strong bg-surface px-2"
-          />
-          <Button type="submit">Find next</Button>
-        </form>
-        <Button onClick={copy}>Copy selection</Button>
-        {state.kind !== 'connecting' && state.kind !== 'open' && (
-          <Button kind="primary" reason={whyNot} onClick={() => connect(whyNotWrite ? 'read' : 'write')}>
-            Connect
-          </Button>
-        )}
-        {state.kind === 'open' && state.mode === 'read' && (
-          <Button reason={whyNotWrite} onClick={() => connect('write', true)}>
-            Take over
-          </Button>
-        )}
+        <div className="flex flex-wrap items-center gap-2 max-lg:w-full">
+          <form
+            className="flex min-w-48 flex-1 items-center gap-2"
+            onSubmit={(event) => {
+              event.preventDefault()
+              find(wanted)
+            }}
+          >
+            <input
+              type="search"
+              aria-label="Find"
+              placeholder="Find"
+              value={wanted}
+              onChange={(event) => setWanted(event.target.value)}
+              className="h-8 min-w-0 flex-1 rounded-md border border-line-strong bg-surface px-2"
+            />
+            <Button type="submit">Find next</Button>
+          </form>
+          <Button onClick={copy}>Copy selection</Button>
+          {state.kind !== 'connecting' && state.kind !== 'open' && (
+            <Button kind="primary" reason={whyNot} onClick={() => connect(whyNotWrite ? 'read' : 'write')}>
+              Connect
+            </Button>
+          )}
+          {state.kind === 'open' && state.mode === 'read' && (
+            <Button reason={whyNotWrite} onClick={() => connect('write', true)}>
+              Take over
+            </Button>
+          )}
+        </div>
       </div>
       {state.kind === 'failed' && <ErrorNote error={state.error} />}
       {/* The terminal draws its own text, and handles selection and search. */}
