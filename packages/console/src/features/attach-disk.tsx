@@ -12,7 +12,7 @@ import { CommandTabs } from '../ui/commands.tsx'
 import { Dialog, FormDialog } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { CreateDisk } from './create-disk.tsx'
-import { VmField } from './vm-field.tsx'
+import { VmField } from './name-fields/vm-field.tsx'
 
 type Mode = Vm['disks'][number]['mode']
 

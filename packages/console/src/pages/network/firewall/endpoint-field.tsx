@@ -4,7 +4,7 @@ import { useId, useState } from 'react'
 import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { NameList } from '../../../features/name-list.tsx'
+import { NameList } from '../../../features/name-fields/name-list.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 

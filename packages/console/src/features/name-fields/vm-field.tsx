@@ -1,6 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { type ComponentProps, useId } from 'react'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
 import { NameList } from './name-list.tsx'
 
 /** A longer list is slow to scroll, so the user types the name of the VM instead. */
