@@ -750,6 +750,7 @@ CREATE TABLE vms (
   health jsonb,
   last_replaced_at timestamp with time zone,
   billing_paused_at timestamp with time zone,
+  record_end text GENERATED ALWAYS AS (vm_record_end(state => state, state_since => state_since, started_at => started_at, health => health, custom_image_id => custom_image_id, idle_policy => idle_policy, idle_since => idle_since, on_gpu_fault => on_gpu_fault, last_replaced_at => last_replaced_at)) STORED NOT NULL,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -2127,3 +2128,24 @@ CREATE INDEX quota_requests_by_organization ON quota_requests USING btree (organ
 CREATE UNIQUE INDEX quota_requests_open ON quota_requests USING btree (organization_id, name) WHERE decided_at IS NULL;
 CREATE INDEX quota_requests_by_age ON quota_requests USING btree (decided_at) WHERE decided_at IS NOT NULL;
 CREATE INDEX quota_requests_by_state ON quota_requests USING btree (state, id DESC);
+
+CREATE FUNCTION vm_record_end(state text, state_since timestamp with time zone, started_at timestamp with time zone, health jsonb, custom_image_id uuid, idle_policy jsonb, idle_since timestamp with time zone, on_gpu_fault text, last_replaced_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+DECLARE
+  time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+BEGIN
+  RETURN concat(
+    '],"custom_image_id":"', custom_image_id, '","idle_policy":', coalesce(idle_policy::text, 'null'),
+    ',"idle_since":"', to_char(idle_since AT TIME ZONE 'UTC', time_format),
+    '","health":', CASE
+      WHEN state NOT IN ('STATE_RUNNING', 'STATE_STOPPING', 'STATE_RESETTING', 'STATE_CRASHED') THEN
+        concat('{"status":"unknown","since":"', to_char(state_since AT TIME ZONE 'UTC', time_format), '","reasons":[]}')
+      ELSE coalesce(health::text,
+        concat('{"status":"healthy","since":"', to_char(started_at AT TIME ZONE 'UTC', time_format), '","reasons":[]}')) END,
+    ',"on_gpu_fault":"', on_gpu_fault,
+    '","last_replaced_at":"', to_char(last_replaced_at AT TIME ZONE 'UTC', time_format), '"');
+END
+$function$;
