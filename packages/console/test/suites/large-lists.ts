@@ -84,6 +84,15 @@ describe.skipIf(isBrowserMissing)('large lists in the console', () => {
     await expect.poll(() => offered.count()).toBe(50)
     await dialog().getByLabel('Source: add').fill('vm-300')
     await expect.poll(() => offered.count()).toBe(1)
+    // One of many VMs is chosen by its name.
+    await open('/disks')
+    await main().getByRole('row', { name: /corpus/ }).getByRole('button', { name: 'Attach' }).click()
+    const attach = dialog().getByRole('button', { name: 'Attach disk' })
+    await dialog().getByLabel('VM').fill('vm-3000')
+    await dialog().getByText('No matching VM.').waitFor()
+    expect(await attach.isEnabled()).toBe(false)
+    await dialog().getByLabel('VM').fill('vm-30')
+    await expect.poll(() => attach.isEnabled()).toBe(true)
   })
 
   /** Returns the gaps and overlaps between consecutive visible rows, in pixels. */
