@@ -19,11 +19,15 @@ function browserIn(locale: string, timeZone: string) {
 }
 
 let format: typeof import('../src/lib/format.ts')
+let quantities: typeof import('../src/lib/units/quantity.ts')
+let sizes: typeof import('../src/lib/units/sizes.ts')
 let months: typeof import('../src/lib/months.ts')
 
 beforeAll(async () => {
   browserIn('de-DE', 'Asia/Tokyo')
   format = await import('../src/lib/format.ts')
+  quantities = await import('../src/lib/units/quantity.ts')
+  sizes = await import('../src/lib/units/sizes.ts')
   months = await import('../src/lib/months.ts')
 })
 afterAll(() => {
@@ -38,13 +42,13 @@ test('numbers, amounts and percentages have the format of the locale', () => {
   expect(format.amount(1_234.5)).toBe('1.234,50')
   expect(format.usd(0.0123)).toBe('0,0123 USD')
   expect(plain(format.percent(0.5))).toBe('50 %')
-  expect(format.quantity(1.25, 'gb_hour')).toBe('1,3 GiB-hours')
-  expect(format.preciseQuantity(10.3931, 'vm_hour')).toBe('10,393 VM-hours')
-  expect(format.costAmount(0.004)).toBe('< 0,01')
-  expect(format.costAmount(0)).toBe('0,00')
-  expect(plain(format.storedText(1.5 * 1024 ** 3))).toBe('1,5 GiB')
+  expect(quantities.quantity(1.25, 'gb_hour')).toBe('1,3 GiB-hours')
+  expect(quantities.preciseQuantity(10.3931, 'vm_hour')).toBe('10,393 VM-hours')
+  expect(quantities.costAmount(0.004)).toBe('< 0,01')
+  expect(quantities.costAmount(0)).toBe('0,00')
+  expect(plain(sizes.storedText(1.5 * 1024 ** 3))).toBe('1,5 GiB')
   expect(format.preciseDuration(1_500)).toBe('1,5 s')
-  expect(plain(format.memoryText({ memoryGb: 1_176, gpuCount: 8, gpuMemoryGb: 80 }))).toBe(
+  expect(plain(sizes.memoryText({ memoryGb: 1_176, gpuCount: 8, gpuMemoryGb: 80 }))).toBe(
     '1.176 GB RAM, 8 × 80 GB GPU memory',
   )
 })

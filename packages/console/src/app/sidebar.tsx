@@ -34,7 +34,12 @@ export function Sidebar() {
           under: [`${base}/groups`, `${base}/templates`, `${base}/queue`],
           icon: 'server',
         },
-        { label: 'Disks', to: `${base}/disks`, icon: 'hard-drive' },
+        {
+          label: 'Disks',
+          to: `${base}/disks`,
+          under: [`${base}/snapshots`, `${base}/images`],
+          icon: 'hard-drive',
+        },
         { label: 'Network', to: `${base}/network/firewall`, under: [`${base}/network`], icon: 'network' },
         { label: 'Usage', to: `${base}/usage`, icon: 'chart-column' },
         { label: 'Activity', to: `${base}/activity`, icon: 'activity' },

@@ -1,7 +1,7 @@
 import type { Event, OperationState } from '@slipway/sdk'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { lazy, Suspense, useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
@@ -32,8 +32,9 @@ import { Mark } from '../ui/state.tsx'
 import { type Column, noValue, Table } from '../ui/table.tsx'
 import { Timestamp } from '../ui/time.tsx'
 import { Actor, type Names } from './activity/actor.tsx'
-import { OperationSteps } from './activity/operation-steps.tsx'
 import { type WantedRequest, wantedName } from './capacity/wanted-name.ts'
+
+const OperationSteps = lazy(() => import('./activity/operation-steps.tsx'))
 
 interface ActivityFilter {
   resource_type?: string | undefined
@@ -200,7 +201,9 @@ export function EventRows({
   const below = ({ event }: Row) =>
     openOperation !== '' &&
     operationOf(event) === openOperation && (
-      <OperationSteps projectId={projectId} operationId={openOperation} />
+      <Suspense fallback={<Skeleton rows={2} />}>
+        <OperationSteps projectId={projectId} operationId={openOperation} />
+      </Suspense>
     )
   return (
     <Table

@@ -1,10 +1,11 @@
 import type { Operation, OperationStep } from '@slipway/sdk'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { changeText, operationStepText } from '../lib/format.ts'
+import { changeText } from '../lib/format.ts'
 import { Icon } from '../ui/icon.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Elapsed } from '../ui/time.tsx'
+import { operationStepText } from './activity/step-texts.ts'
 
 export const operationText = ({ metadata }: Operation): string =>
   changeText(metadata.operation_name, metadata.type)

@@ -1,10 +1,9 @@
-import type { Event, VmType } from '@slipway/sdk'
+import type { Event } from '@slipway/sdk'
 
 const decimals = (digits: number) =>
   new Intl.NumberFormat(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const oneDecimal = decimals(1)
 const twoDecimals = decimals(2)
-const threeDecimals = decimals(3)
 const fourDecimals = decimals(4)
 
 /** Prices below 0.10 USD have four decimals. */
@@ -21,16 +20,12 @@ export function usd(value: number | null | undefined): string {
 
 /** Formats an amount without its unit, for columns with the unit in their title. */
 export const amount = (value: number): string => twoDecimals.format(value)
-/** Like `amount`, but a cost that rounds to zero is not shown as zero. */
-export const costAmount = (value: number): string =>
-  value > 0 && value < 0.005 ? `< ${amount(0.01)}` : amount(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
 /** Numbers, dates and percentages use the browser's locale. */
-export const count = (value: number): string => numbers[3].format(value)
+export const count = (value: number): string => wholeOrDecimal.format(value)
 
-const upTo = (maximumFractionDigits: number) => new Intl.NumberFormat(undefined, { maximumFractionDigits })
-const numbers = { 0: upTo(0), 1: upTo(1), 3: upTo(3) } as const
+const wholeOrDecimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 })
 
 const percents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
 /** 0.5 becomes "50%". */
@@ -93,31 +88,6 @@ export const zonedTitle = (title: string): string => `${title} (${timeZone})`
 
 export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
 
-const unitNames: Record<string, string> = {
-  vm_hour: 'VM-hours',
-  gb_hour: 'GiB-hours',
-  gpu_hour: 'GPU-hours',
-  address_hour: 'address-hours',
-}
-const unitName = (unit: string): string => unitNames[unit] ?? unit
-
-export function quantity(value: number, unit: string): string {
-  const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
-  return `${numbers[digits].format(value)} ${unitName(unit)}`
-}
-
-/** For invoices, whose amounts readers recompute from the quantities. */
-export const preciseQuantity = (value: number, unit: string): string =>
-  `${threeDecimals.format(value)} ${unitName(unit)}`
-
-/** Returns, for example, "120 GB RAM, 1 × 40 GB GPU memory". No line break can separate a number from its unit. */
-export const memoryText = ({
-  memoryGb,
-  gpuCount,
-  gpuMemoryGb,
-}: Pick<VmType, 'memoryGb' | 'gpuCount' | 'gpuMemoryGb'>): string =>
-  `${count(memoryGb)}\u00a0GB RAM, ${gpuCount}\u00a0×\u00a0${count(gpuMemoryGb)}\u00a0GB GPU memory`
-
 /** Returns up to three names, and the number of further names: "a, b, c and 2 more". */
 export const firstNames = (names: string[]): string =>
   names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${count(names.length - 3)} more` : '')
@@ -125,10 +95,6 @@ export const firstNames = (names: string[]): string =>
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string =>
   size.replace(/^(\d+)([GT]iB)$/, (_, value, unit) => `${count(Number(value))}\u00a0${unit}`)
-
-/** Formats bytes in GiB, the unit in which storage is billed; a dash if the size is not known. */
-export const storedText = (bytes: number): string =>
-  bytes === 0 ? '–' : `${oneDecimal.format(bytes / 1024 ** 3)}\u00a0GiB`
 
 export const shortId = (id: string): string => id.slice(-8)
 
@@ -230,29 +196,6 @@ export const resourceText = (type: string): string =>
   shortType(type)
     .replaceAll('_', ' ')
     .replace(/^(vm|ssh|gpu)\b/, (word) => word.toUpperCase())
-
-/** What each step of an operation does. */
-const stepTexts: Record<string, string> = {
-  admit: 'Check and reserve resources',
-  boot: 'Start the VM on its host',
-  finish: 'Record the result',
-  wait_for_cancelled: 'Wait for cancelled operations',
-  remove: 'Remove the resource from the host',
-  release: 'Release resources',
-  shut_down: 'Shut down the operating system',
-  power_off: 'Power off the VM',
-  reset: 'Reset the VM',
-  create: 'Create the disk',
-  grow: 'Enlarge the disk',
-  attach: 'Attach the disks',
-  detach: 'Detach the disks',
-  apply: 'Apply the firewall rules',
-  update: 'Record the change',
-  members: 'Wait for all members',
-  place: 'Place the member on another host',
-  disks: 'Delete the members’ disks',
-}
-export const operationStepText = (name: string): string => stepTexts[name] ?? stepText(name)
 
 export const stepText = (name: string): string => {
   const words = name.replaceAll(/[._-]/g, ' ')

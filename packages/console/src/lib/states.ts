@@ -1,5 +1,3 @@
-import type { Gpu, Host } from '@slipway/sdk'
-
 export type Tone = 'good' | 'busy' | 'idle' | 'used' | 'warn' | 'bad'
 
 /** The tone and the text of each state. */
@@ -71,17 +69,6 @@ export const stateStyles: Record<string, [Tone, string]> = {
   gone: ['bad', 'missing'],
   stuck: ['bad', 'stuck'],
 }
-
-/** A host that is up can be cordoned, which the API shows as not schedulable. */
-export const hostState = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
-  state === 'up' && !schedulable ? 'cordoned' : state
-
-/** Returns whether a host accepts new VMs. */
-export const acceptsVms = (host: { state: string; schedulable: boolean }): boolean => hostState(host) === 'up'
-
-/** An unused GPU is `unavailable` if its host accepts no VMs. */
-export const gpuState = ({ state }: Gpu, host: Host): Gpu['state'] | 'unavailable' =>
-  state === 'free' && !acceptsVms(host) ? 'unavailable' : state
 
 /** The API shows a group whose members are all stopped as healthy. */
 export const groupState = ({ state, members }: { state: string; members: { state: string }[] }): string =>

@@ -138,7 +138,7 @@ function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
         rowKey={({ type }) => type}
         sort={sort}
         onSort={onSort}
-        hasCardSort={false}
+        hasSortChoice={false}
       />
     </Section>
   )

@@ -38,8 +38,8 @@ interface TableProps<Row> {
   /** The key of the column to sort by, with a leading minus for descending order. */
   sort?: string
   onSort?: (sort: string) => void
-  /** False if the cards on narrow screens are too few to sort them. */
-  hasCardSort?: boolean
+  /** False if the rows are too few to choose an order where headers are missing. */
+  hasSortChoice?: boolean
   selected?: ReadonlySet<string>
   onSelect?: (selected: Set<string>) => void
   /** The name of a row, for the label of its checkbox. */
@@ -69,7 +69,7 @@ export function Table<Row>({ empty, ...props }: TableProps<Row>) {
 
 function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
-  const { hasCardSort = true } = props
+  const { hasSortChoice = true } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
   const { shown, folded } = useFolding<Column<Row>>(frame, isNarrow ? none : columns, onSelect ? boxPx : 0)
@@ -105,7 +105,7 @@ function Rows<Row>(props: TableProps<Row>) {
   useScrollEdges(frame)
   const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
   // Cards and folded columns have no header that sorts.
-  const hiddenSorts = (isNarrow ? (hasCardSort ? columns : []) : folded).filter(({ sortBy }) => sortBy)
+  const hiddenSorts = (isNarrow ? columns : folded).filter(({ sortBy }) => sortBy)
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
   return (
@@ -113,7 +113,7 @@ function Rows<Row>(props: TableProps<Row>) {
       data-scrolls={isVirtual ? '' : undefined}
       className={`card flex min-h-0 flex-col overflow-hidden ${isVirtual ? 'max-h-[calc(100dvh-270px)]' : ''}`}
     >
-      {onSort && hiddenSorts.length > 0 && rows.length > 1 && (
+      {onSort && hasSortChoice && hiddenSorts.length > 0 && rows.length > 1 && (
         <div className="flex items-center justify-end gap-2 border-b border-line px-3 py-1 text-sm text-ink-muted">
           Sort by
           <Select
@@ -321,14 +321,12 @@ function PlainRow<Row>({
           key={column.key}
           role="cell"
           // Long names wrap, because names often differ at their end. Numbers do not wrap.
-          className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? `${spans} ${pinnedLook}` : ''}`}
+          className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? pinnedLook : ''}`}
         >
           {column.cell(row)}
         </span>
       ))}
-      {folded.length > 0 && (
-        <FoldedCells row={row} columns={folded} from={box ? 2 : 1} to={columns.at(-1)?.isActions ? -2 : -1} />
-      )}
+      {folded.length > 0 && <FoldedCells row={row} columns={folded} from={box ? 2 : 1} />}
       {details && (
         <div role="cell" className="col-span-full min-w-0 px-3 pt-1 pb-3">
           {details}
@@ -341,18 +339,17 @@ function PlainRow<Row>({
 interface FoldedCellsProps<Row> {
   row: Row
   columns: Column<Row>[]
-  /** The grid lines between which the cells are placed. */
+  /** The grid line at which the cells begin. */
   from: number
-  to: number
 }
 
-function FoldedCells<Row>({ row, columns, from, to }: FoldedCellsProps<Row>) {
+function FoldedCells<Row>({ row, columns, from }: FoldedCellsProps<Row>) {
   return (
     <span
       role="cell"
       // Equal tracks, so that the cells of all rows and lines are aligned.
       className="-mt-0.5 grid min-w-0 grid-cols-[repeat(auto-fill,minmax(190px,1fr))] items-baseline gap-x-4 px-3 pb-1.5 text-sm text-ink-muted"
-      style={{ gridColumn: `${from} / ${to}` }}
+      style={{ gridColumn: `${from} / -1` }}
     >
       {columns.map((column) => {
         const content = column.cell(row)

@@ -9,7 +9,7 @@ interface OperationStepsProps {
 }
 
 /** The steps of one operation, below its row. */
-export function OperationSteps({ projectId, operationId }: OperationStepsProps) {
+export default function OperationSteps({ projectId, operationId }: OperationStepsProps) {
   const operation = useQuery({
     ...read('operationGet', { params: { project_id: projectId, operation_id: operationId } }),
     refetchInterval: ({ state }) => (state.data?.state === 'IN_PROGRESS' ? 1_000 : false),

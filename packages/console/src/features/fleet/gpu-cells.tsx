@@ -1,7 +1,8 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
-import { gpuState, stateWord } from '../../lib/states.ts'
+import { stateWord } from '../../lib/states.ts'
+import { gpuState } from './host-states.ts'
 
 type CellState = ReturnType<typeof gpuState>
 

@@ -2,7 +2,8 @@ import type { CustomImage, Snapshot } from '@slipway/sdk'
 import { usePriceOf } from '../../api/prices.ts'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { gibOf, monthlyText } from '../../lib/disks.ts'
-import { plural, sizeText, storedText } from '../../lib/format.ts'
+import { plural, sizeText } from '../../lib/format.ts'
+import { storedText } from '../../lib/units/sizes.ts'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -93,7 +94,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'consistency',
     title: 'Consistency',
-    width: 'minmax(112px, 0.7fr)',
+    width: 'minmax(112px, 1fr)',
     isFoldable: true,
     cell: ({ consistency }) => {
       const [text, meaning] = consistencies[consistency] ?? [noValue, '']

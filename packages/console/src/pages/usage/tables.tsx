@@ -1,4 +1,5 @@
-import { amount, costAmount, percent, quantity } from '../../lib/format.ts'
+import { amount, percent } from '../../lib/format.ts'
+import { costAmount, quantity } from '../../lib/units/quantity.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import type { UsageRow } from './grouping.ts'

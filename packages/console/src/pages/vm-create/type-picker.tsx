@@ -1,5 +1,6 @@
 import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
-import { count, memoryText, plural, usd } from '../../lib/format.ts'
+import { count, plural, usd } from '../../lib/format.ts'
+import { memoryText } from '../../lib/units/sizes.ts'
 import { partId } from './problem.tsx'
 import { Stock } from './stock.tsx'
 

@@ -88,7 +88,7 @@ export function Vms() {
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
-                <span className="figures text-ink-muted xl:ml-auto">
+                <span className="figures text-ink-muted max-xl:w-full xl:ml-auto">
                   {totalText(rows, data.length, usdPerHour)}
                 </span>
               </div>
@@ -154,7 +154,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(124px, 2fr)',
+    width: 'minmax(120px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -192,13 +192,13 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'address',
     title: 'Address',
-    width: 'minmax(154px, 0.8fr)',
+    width: 'minmax(172px, 0.8fr)',
     isFoldable: true,
     cell: (vm) => {
       const address = publicAddressOf(vm)
       if (!address) return noValue
       return (
-        <span className="inline-flex items-center gap-1 align-middle">
+        <span className="inline-flex items-center gap-1 align-middle whitespace-nowrap">
           <span className="mono">{address}</span>
           <CopyButton text={address} label={`Copy ${address}`} />
         </span>
@@ -208,7 +208,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'price',
     title: 'USD/h',
-    width: '80px',
+    width: '76px',
     align: 'right',
     isFoldable: true,
     sortBy: (vm) => usdPerHour(vm) ?? undefined,
@@ -217,7 +217,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
       return typeof price === 'number' ? amount(price) : noValue
     },
   },
-  { ...ageColumn, width: '78px' },
+  { ...ageColumn, width: '74px' },
   ...(hasLabels ? [labelsColumn] : []),
   // The last column folds first.
   {
@@ -233,7 +233,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
 const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
   key: 'gpu',
   title: 'GPU usage',
-  width: '99px',
+  width: '97px',
   isFoldable: true,
   cell: (vm) => (hasGpuUse(vm) ? <GpuUse vm={vm} /> : noValue),
 })
@@ -241,7 +241,7 @@ const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(92px, 1.2fr)',
+  width: 'minmax(88px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }

@@ -1,6 +1,7 @@
 import { type RefObject, useLayoutEffect, useMemo, useState } from 'react'
 
 interface FoldableColumn {
+  key: string
   title: string
   width: string
   isFoldable?: boolean
@@ -34,19 +35,27 @@ export function useFolding<Column extends FoldableColumn>(
   columns: Column[],
   extraPx: number,
 ): { shown: Column[]; folded: Column[] } {
-  const [foldedCount, setFoldedCount] = useState(0)
+  // A text, so that an unchanged layout renders nothing.
+  const [foldedKeys, setFoldedKeys] = useState('')
   useLayoutEffect(() => {
     const element = frame.current
     if (!element) return
     const fit = () => {
       let neededPx = columns.reduce((sum, { width }) => sum + minPx(width), extraPx)
-      let count = 0
-      for (const { width } of foldingOrder(columns)) {
+      const keys: string[] = []
+      for (const { key, width } of foldingOrder(columns)) {
         if (neededPx <= element.clientWidth) break
         neededPx -= minPx(width)
-        count += 1
+        keys.push(key)
       }
-      setFoldedCount(count)
+      // The last folded column may have been wider than necessary, so that others fit again.
+      const stillFolded = keys.toReversed().filter((key) => {
+        const widthPx = minPx(columns.find((column) => column.key === key)!.width)
+        if (neededPx + widthPx > element.clientWidth) return true
+        neededPx += widthPx
+        return false
+      })
+      setFoldedKeys(stillFolded.join(' '))
     }
     fit()
     const observer = new ResizeObserver(fit)
@@ -54,10 +63,10 @@ export function useFolding<Column extends FoldableColumn>(
     return () => observer.disconnect()
   }, [frame, columns, extraPx])
   return useMemo(() => {
-    const folded = new Set(foldingOrder(columns).slice(0, foldedCount))
+    const folded = new Set(foldedKeys.split(' '))
     return {
-      shown: columns.filter((column) => !folded.has(column)),
-      folded: columns.filter((column) => folded.has(column)),
+      shown: columns.filter(({ key }) => !folded.has(key)),
+      folded: columns.filter(({ key }) => folded.has(key)),
     }
-  }, [columns, foldedCount])
+  }, [columns, foldedKeys])
 }

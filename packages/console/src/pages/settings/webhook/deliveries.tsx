@@ -122,19 +122,19 @@ export function Deliveries({
     },
     ...(rows.some(isPending) ? [nextAttempt] : []),
     {
-      key: 'response',
-      title: 'Last response',
-      width: 'minmax(170px, 1.4fr)',
-      isFoldable: true,
-      cell: (delivery) => responseText(delivery) && <Name text={responseText(delivery)} />,
-    },
-    {
       key: 'attempts',
       title: 'Attempts',
       width: '90px',
       align: 'right',
       isFoldable: true,
       cell: ({ attempts }) => attempts > 0 && attempts,
+    },
+    {
+      key: 'response',
+      title: 'Last response',
+      width: 'minmax(170px, 1.4fr)',
+      isFoldable: true,
+      cell: (delivery) => responseText(delivery) && <Name text={responseText(delivery)} />,
     },
     {
       key: 'created_at',
