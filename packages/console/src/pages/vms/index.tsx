@@ -154,7 +154,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(120px, 2fr)',
+    width: 'minmax(116px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -172,14 +172,14 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(118px, 0.8fr)',
+    width: 'minmax(116px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => <NoBreak>{vm.type}</NoBreak>,
   },
   {
     key: 'state',
     title: 'State',
-    width: 'minmax(118px, 0.8fr)',
+    width: 'minmax(117px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => (
       <span className="inline-flex flex-wrap items-center gap-x-3">
@@ -208,7 +208,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'price',
     title: 'USD/h',
-    width: '76px',
+    width: '82px',
     align: 'right',
     isFoldable: true,
     sortBy: (vm) => usdPerHour(vm) ?? undefined,
@@ -233,7 +233,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
 const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
   key: 'gpu',
   title: 'GPU usage',
-  width: '97px',
+  width: '100px',
   isFoldable: true,
   cell: (vm) => (hasGpuUse(vm) ? <GpuUse vm={vm} /> : noValue),
 })
@@ -241,7 +241,7 @@ const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(88px, 1.2fr)',
+  width: 'minmax(86px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }
