@@ -36,7 +36,7 @@ export const TextTabs = ({ label, texts }: { label: string; texts: TabText[] }) 
         ) : (
           <>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-            <pre tabIndex={0} className="mono max-h-80 overflow-auto break-all whitespace-pre-wrap">
+            <pre tabIndex={0} className="mono max-h-140 overflow-auto break-all whitespace-pre-wrap">
               {shown}
             </pre>
             <span className="absolute -top-8 right-2">

@@ -49,7 +49,7 @@ export const copyColumns = <Copy extends CustomImage | Snapshot>(
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(132px, 2fr)',
+    width: 'minmax(150px, 2fr)',
     sortBy: ({ name }) => name,
     cell: (copy) => (
       <span className="font-medium" title={copy.description || copy.id}>
