@@ -88,7 +88,8 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     expect(await row.locator('polyline').count()).toBe(2)
     // The page reads everything again when its event stream connects.
     const counts = requests.map((url) => new URL(url).searchParams.get('vm_ids')!.split(',').length)
-    expect(new Set(counts)).toEqual(new Set([2]))
+    // While a VM of another test is being deleted, a request covers it too.
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(2)
     await screenshot(page, 'vms-gpu-use')
   })
 
