@@ -46,10 +46,10 @@ test('numbers, amounts and percentages have the format of the locale', () => {
   expect(quantities.preciseQuantity(10.3931, 'vm_hour')).toBe('10,393 VM-hours')
   expect(quantities.costAmount(0.004)).toBe('< 0,01')
   expect(quantities.costAmount(0)).toBe('0,00')
-  expect(plain(sizes.storedText(1.5 * 1024 ** 3))).toBe('1,5 GiB')
+  expect(sizes.storedText(1.5 * 1024 ** 3)).toBe('1,5\u00a0GiB')
   expect(format.preciseDuration(1_500)).toBe('1,5 s')
-  expect(plain(sizes.memoryText({ memoryGb: 1_176, gpuCount: 8, gpuMemoryGb: 80 }))).toBe(
-    '1.176 GB RAM, 8 × 80 GB GPU memory',
+  expect(sizes.memoryText({ memoryGb: 1_176, gpuCount: 8, gpuMemoryGb: 80 })).toBe(
+    '1.176\u00a0GB RAM, 8\u00a0×\u00a080\u00a0GB GPU memory',
   )
 })
 

@@ -39,7 +39,8 @@ async function readBatch(projectId: string, wanted: PendingRead[]): Promise<void
   try {
     const { items } = await client.projectMetrics({
       project_id: projectId,
-      vm_ids: wanted.map(({ vmId }) => vmId).join(','),
+      // The list and a row can read a VM at the same moment.
+      vm_ids: [...new Set(wanted.map(({ vmId }) => vmId))].join(','),
       names: 'DCGM_FI_DEV_GPU_UTIL',
       start: new Date(readNow() - hourMs).toISOString(),
       step,
