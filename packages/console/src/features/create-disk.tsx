@@ -64,7 +64,9 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
   const problem =
     name === ''
       ? 'Enter a name'
-      : nameProblem(name) || (isWholeNumber ? '' : 'The size must be a whole number')
+      : nameProblem(name) ||
+        (isWholeNumber ? '' : 'The size must be a whole number') ||
+        (location ? '' : 'Loading locations')
   return (
     <FormDialog
       isOpen

@@ -1,5 +1,7 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import { keepSessions } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
@@ -136,6 +138,28 @@ test('a reservation costs its price for all its GPUs and its whole term, used or
   // The prices of contracts are not in the price list.
   const names = (await fleet.service.ok('priceList')).items.map(({ product_name }) => product_name)
   expect(names.filter((name) => /reserv/.test(name))).toEqual([])
+})
+
+test('a reservation that begins while the service checks it costs its price from then on', async () => {
+  const { service } = fleet
+  const rows = (sql: string) => async () => (await service.sql(sql)).length > 0
+  const blocker = new pg.Client(service.databaseUrl)
+  await blocker.connect()
+  await blocker.query('BEGIN')
+  await blocker.query('SELECT FROM hosts FOR UPDATE')
+  const { id } = await sell()
+  // The check has read the time and waits for the hosts.
+  await eventually(
+    rows(`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+            AND query LIKE 'SELECT id FROM hosts WHERE id = ANY%'`),
+  )
+  await service.clock.advance('1 day')
+  await blocker.query('COMMIT')
+  await blocker.end()
+  await eventually(rows('SELECT FROM reservations WHERE delivered_at IS NOT NULL AND ended_at IS NULL'))
+  await fleet.settled()
+  await advance('1 hour')
+  expect(await costOf(id)).toBeCloseTo(4 * 1.1, 2)
 })
 
 test('when a reservation ends, after four warnings, its VMs keep running at the list price', async () => {

@@ -21,12 +21,22 @@ export function projectTests(tenant: Tenant): void {
     await page.getByText('The project still has 1 VM. Delete it first.').waitFor()
   })
 
-  test('the first disk is created in the dialog', async () => {
+  test('the first disk is created in the dialog as soon as the locations are loaded', async () => {
+    const { page } = tenant
+    const locations = '**/locations'
+    let load = () => {}
+    const isLoaded = new Promise<void>((resolve) => {
+      load = resolve
+    })
+    await page.route(locations, (route) => isLoaded.then(() => route.continue()))
     await open('/disks')
     await main().getByText('slipway disk create datasets').waitFor()
     await main().getByRole('button', { name: 'Create disk' }).first().click()
     await dialog().getByLabel('Name').fill('datasets')
-    await dialog().getByRole('button', { name: 'Create disk' }).click()
+    await dialog().getByRole('button', { name: 'Create disk', disabled: true }).waitFor()
+    load()
+    await dialog().getByRole('button', { name: 'Create disk', disabled: false }).click()
+    await page.unroute(locations)
     await main()
       .getByRole('row', { name: /datasets/ })
       .getByText('available')

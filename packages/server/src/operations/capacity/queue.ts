@@ -38,22 +38,29 @@ export async function maintainQueue(
 ): Promise<void> {
   const queue = { location, family }
   await stopIfOver(database, queue, accumulation)
-  await startIfDue(database, queue, accumulation)
+  const now = await readServiceTime(database)
+  await startIfDue(database, queue, accumulation, now)
   // A later change of the queue makes it due again.
   await database.transaction(async (tx) => {
     const [row] = await lockQueues(tx, [queue])
-    await setQueueDue(tx, { ...queue, dueAt: await nextCheckAt(tx, row!, accumulation) })
+    await setQueueDue(tx, { ...queue, dueAt: await nextCheckAt(tx, row!, accumulation, now) })
   })
   await estimateQueue(database, queue, accumulation)
 }
 
-async function nextCheckAt(tx: Tx, queue: QueueRow, { afterMs, maxMs }: Accumulation): Promise<Date | null> {
+/** Returns when to check the queue after the check of `now`. A time that has passed since then is due at once. */
+async function nextCheckAt(
+  tx: Tx,
+  queue: QueueRow,
+  { afterMs, maxMs }: Accumulation,
+  now: Date,
+): Promise<Date | null> {
   if (queue.accumulating_since) return new Date(queue.accumulating_since.getTime() + maxMs)
   const head = await findHead(tx, { location: queue.location, family: queue.family })
   if (!head || head.gpus === 1) return null
   const dueAt = new Date(Math.max(head.created_at.getTime() + afterMs, queue.paused_until?.getTime() ?? 0))
   // If that time has passed, there is no host to accumulate on; a change of the queue or of a host makes the queue due again.
-  return dueAt > (await readServiceTime(tx)) ? dueAt : null
+  return dueAt > now ? dueAt : null
 }
 
 /** Ends an accumulation that took too long, whose request no longer waits, or whose host is closed. */
@@ -80,11 +87,15 @@ async function stopIfOver(database: Database, queue: Queue, { maxMs }: Accumulat
 }
 
 /** Gives the first request a target host if it has waited long enough. */
-async function startIfDue(database: Database, queue: Queue, { afterMs }: Accumulation): Promise<void> {
+async function startIfDue(
+  database: Database,
+  queue: Queue,
+  { afterMs }: Accumulation,
+  now: Date,
+): Promise<void> {
   const row = await findQueue(database, queue)
   const head = await findHead(database, queue)
   if (!row || row.accumulator || !head || head.gpus === 1) return
-  const now = await readServiceTime(database)
   if (now.getTime() < head.created_at.getTime() + afterMs || (row.paused_until ?? now) > now) return
   const target = chooseTarget(await readHosts(database, queue, now.getTime()), {
     gpus: head.gpus,

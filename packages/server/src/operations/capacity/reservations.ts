@@ -130,15 +130,15 @@ export async function maintainReservation(database: Database, id: string): Promi
     await lockQueues(tx, [queue])
     if (hostIds.length > 0) await collectGpus(tx, queue, await listOpenHosts(tx, hostIds))
   })
-  await database.transaction((tx) => updateDelivery(tx, id, now))
+  await database.transaction((tx) => updateDelivery(tx, id, { checkedAt: now }))
 }
 
 /** Meters the delivered GPUs once the reservation has begun, and emits events for changes. */
-async function updateDelivery(tx: Tx, id: string, now: Date): Promise<void> {
+async function updateDelivery(tx: Tx, id: string, { checkedAt }: { checkedAt: Date }): Promise<void> {
   if (!(await lockReservation(tx, id))) return
   const reservation = (await findReservation(tx, id))!
   const { quantity, delivered_gpus, metered_gpus, billing_project_id: projectId } = reservation
-  const hasBegun = now >= reservation.starts_at
+  const hasBegun = reservation.state !== 'scheduled'
   const meteredGpus = hasBegun ? delivered_gpus : 0
   if (meteredGpus !== metered_gpus) {
     if (metered_gpus > 0) await closeUsage(tx, id)
@@ -158,6 +158,7 @@ async function updateDelivery(tx: Tx, id: string, now: Date): Promise<void> {
   const isShort = hasBegun && !isDelivered
   const noted = await recordDelivery(tx, {
     id,
+    checkedAt,
     meteredGpus,
     isDelivered,
     isShort,

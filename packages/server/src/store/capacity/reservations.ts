@@ -148,12 +148,20 @@ export const lockReservation = statement<{ id: string }, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Records the state of a reservation after a check. The next check is due at the reservation's next date
- * (collection, start, end or a warning), or after `retryS`.
+ * Records the state of a reservation after the check that began at `checkedAt`. The next check is due at the
+ * reservation's next date after that time (collection, start, end or a warning), or after `retryS`. A date that
+ * has passed during the check makes the reservation due again at once.
  */
 export const recordDelivery = statement<
   { due_notices: number },
-  { id: string; meteredGpus: number; isDelivered: boolean; isShort: boolean; retryS: number | null },
+  {
+    id: string
+    checkedAt: Date
+    meteredGpus: number
+    isDelivered: boolean
+    isShort: boolean
+    retryS: number | null
+  },
   Tx
 >(
   'reservation_note',
@@ -162,7 +170,7 @@ export const recordDelivery = statement<
      due_at = (SELECT min(at) FROM (VALUES (collects_at), (lower(term)), (upper(term)),
                  ${notices.map((ahead) => `(upper(term) - interval '${ahead}')`).join(', ')},
                  (slipway_now() + :retryS * interval '1 second')) AS next (at)
-               WHERE at > slipway_now())
+               WHERE at > :checkedAt)
    WHERE id = :id RETURNING ${dueNotices} AS due_notices`,
 ).one
 

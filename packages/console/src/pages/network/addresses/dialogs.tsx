@@ -43,8 +43,9 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
   const [chosenLocation, setChosenLocation] = useState('')
   const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
   const vmId = dynamic.find(({ id }) => id === chosenVm)?.id ?? anyFree
-  const vmProblem = chosenVm !== anyFree && vmId === anyFree ? 'Choose a VM' : undefined
   const location = chosenLocation || locations.data?.items[0]?.name || ''
+  const isVmMissing = chosenVm !== anyFree && vmId === anyFree
+  const problem = isVmMissing ? 'Choose a VM' : chosenVm === anyFree && !location ? 'Loading locations' : ''
   const request = { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) }
   const reserve = useAction({
     run: () => client.addressCreate({ project_id: projectId }, request),
@@ -60,7 +61,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
       title="Reserve address"
       action="Reserve address"
       {...submitProps(reserve, undefined, onClose)}
-      reason={name ? nameProblem(name) || vmProblem : 'Enter a name'}
+      reason={name ? nameProblem(name) || problem || undefined : 'Enter a name'}
       commands={projectCommands(projectId, {
         cli: `slipway address create ${shellQuote(name || 'NAME')} ${
           vmId === anyFree ? `--location ${location}` : `--vm ${vmId}`

@@ -76,6 +76,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
   const cidr = typedCidr ?? freeBlock(network.cidr, subnets)
   const [chosenLocation, setChosenLocation] = useState('')
   const location = chosenLocation || locations.data?.items[0]?.name || ''
+  const problem = nameProblem(name) || (location ? '' : 'Loading locations')
   const request = { name, cidr: cidr.trim(), vpc_network_id: network.id, location }
   const create = useAction({
     run: () => client.subnetCreate({ project_id: projectId }, request),
@@ -90,7 +91,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
       title={`Add a subnet to ${network.name}`}
       action="Add subnet"
       {...submitProps(create, undefined, onClose)}
-      reason={name && cidr ? nameProblem(name) || undefined : 'Enter a name and a CIDR block'}
+      reason={name && cidr ? problem || undefined : 'Enter a name and a CIDR block'}
       commands={projectCommands(projectId, {
         cli: `slipway subnet create ${shellQuote(name || 'NAME')} --network ${shellQuote(network.name)} --cidr ${shellQuote(request.cidr || 'CIDR')} --location ${location}`,
         path: '/vpc/subnets',
