@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { families, type Vm } from '@slipway/contract'
 import { time } from '@slipway/server/postgres/time.ts'
-import { monthsOf } from '@slipway/server/store/capacity/reservations.ts'
 import { billing, vmRecord } from '@slipway/server/store/compute/vm-view.ts'
 import { serialNumberOf, type VmDiskRow, type VmRow } from '@slipway/server/store/compute/vms.ts'
 import type { TestService } from './service.ts'
@@ -23,7 +22,7 @@ interface Joined {
 /** Everything is read in one statement, because the cost of a running VM grows with time. */
 const joined = `
   SELECT ${vmRecord} AS record, to_json(v) AS vm, p.usd::text AS price,
-         (SELECT ${monthsOf('r')} FROM reservations r WHERE r.id = v.reservation_id) AS months,
+         (SELECT term_months(r.term) FROM reservations r WHERE r.id = v.reservation_id) AS months,
          (SELECT upper(term) FROM reservations r WHERE r.id = v.reservation_id) AS contract_end,
          (SELECT json_agg(to_jsonb(d) || jsonb_build_object('mode', a.mode) ORDER BY a.position)
           FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id) AS disks,

@@ -46,17 +46,13 @@ const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
   .join(' + ')})`
 
-/** The length of the contract in whole months, for a row `r` of reservations. */
-export const monthsOf = (r: string) => `(extract(year FROM age(upper(${r}.term), lower(${r}.term))) * 12
-  + extract(month FROM age(upper(${r}.term), lower(${r}.term))))::integer`
-
 const ownedByHost = `SELECT g.host_id, count(*)::integer AS gpus, count(g.vm_id)::integer AS used
   FROM gpus g WHERE g.held_for = r.id GROUP BY g.host_id`
 
 // A unit counts as delivered when all its GPUs are on one host.
 const rows = `SELECT r.id, r.organization_id, r.billing_project_id, r.projects, r.type, r.family, r.unit_gpus, r.location,
     r.quantity, lower(r.term) AS starts_at, upper(r.term) AS ends_at, trim_scale(r.usd_per_gpu_hour)::text AS usd_per_gpu_hour,
-    r.metered_gpus, r.delivered_at, r.is_short, r.notices, r.ended_at, r.created_at, ${monthsOf('r')} AS months,
+    r.metered_gpus, r.delivered_at, r.is_short, r.notices, r.ended_at, r.created_at, term_months(r.term) AS months,
     o.owned, o.delivered_gpus, o.used_gpus,
     CASE WHEN r.ended_at IS NOT NULL THEN 'ended' WHEN slipway_now() < lower(r.term) THEN 'scheduled'
          WHEN o.delivered_gpus < r.quantity THEN 'late' ELSE 'active' END AS state,

@@ -1,25 +1,10 @@
 import { families, familyNames, type LabelSelector, type Vm } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { constant, JsonText, jsonSql, number, object, plain, text, time } from '../../postgres/json.ts'
+import { JsonText } from '../../postgres/json.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
 import { type SortedPage, type SortedRow, sortedStatement } from '../../postgres/sorted.ts'
 import { ifGiven, statement } from '../../postgres/statement.ts'
-import { monthsOf } from '../capacity/reservations.ts'
-
-const dataDisk = object<Vm['disks'][number]>({
-  id: plain('d.id'),
-  name: text('d.name'),
-  type: text('d.type'),
-  size: text('d.size'),
-  location: text('d.location'),
-  block_size: number('d.block_size'),
-  created_at: time('d.created_at'),
-  updated_at: time('d.updated_at'),
-  serial_number: text('d.serial_number'),
-  attachment_type: constant('data'),
-  mode: text('a.mode'),
-})
 
 /**
  * Joins what a record needs in addition to the row `v` of vms: the time `t` and the current price `p` of the VM's
@@ -45,14 +30,11 @@ const cost = `trim_scale(round((${spent}) / 3600000, 6))`
 const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
 
 // The stored text describes an on-demand VM with a dynamic address. Quotation marks in values are escaped, so
-// `replace` matches only real fields.
+// `replace` matches only a real field.
 const recordWithAddressType = `CASE WHEN v.is_address_static THEN replace(v.record, '"type":"dynamic"', '"type":"static"')
                           ELSE v.record END`
-const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${recordWithAddressType} ELSE (
-    SELECT replace(replace(${recordWithAddressType}, ',"commitment_period":0,"commitment_end":""', concat(',"commitment_period":', ${monthsOf('r')},
-             ',"commitment_end":"', to_char(upper(r.term) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '"')),
-           ',"reservation_id":""', concat(',"reservation_id":"', r.id, '"'))
-    FROM reservations r WHERE r.id = v.reservation_id) END`
+const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${recordWithAddressType}
+  ELSE vm_reserved_record(${recordWithAddressType}, v.reservation_id) END`
 
 /**
  * The record that clients see, as SQL on a row `v` of vms and its `billing`. Most of it is text in the row,
@@ -60,9 +42,7 @@ const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${recordWithAddressTy
  * the row. Every read, list and result of an operation uses this expression.
  */
 export const vmRecord = `concat(${ownRecord},
-  CASE WHEN v.data_disks > 0 THEN
-    (SELECT string_agg(concat(',', ${jsonSql(dataDisk)}), '' ORDER BY a.position)
-     FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id) END,
+  CASE WHEN v.data_disks > 0 THEN vm_data_disks(v.id) END,
   v.record_end, ',"scratch_gb":', v.gpu_count * CASE v.family ${nvmeShares} END,
   ',"usd_per_hour":', CASE WHEN v.reservation_id IS NULL THEN coalesce(p.usd::text, 'null') ELSE '0' END,
   ',"cost_usd":', ${cost}, '}')`
