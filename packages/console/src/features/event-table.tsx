@@ -294,7 +294,12 @@ function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | un
           eventText(event)
         )}
         {detail && <span className="text-ink-muted">: {detail}</span>}
-        {!operation && events.length > 1 && <span className="text-ink-muted"> × {count(events.length)}</span>}
+        {!operation && events.length > 1 && (
+          <span className="text-ink-muted">
+            {' '}
+            <NoBreak>× {count(events.length)}</NoBreak>
+          </span>
+        )}
       </span>
       {/* Most events have no mark, so it is behind the text, which is aligned with the header. */}
       {tone && (

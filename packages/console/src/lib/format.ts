@@ -51,6 +51,13 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d`
 }
 
+/** The time until something happens, rounded to what `duration` shows: "90 d" right after a key for 90 days was created. */
+export function timeLeft(ms: number): string {
+  const unitMs =
+    ms < 60_000 ? 1000 : ms < 10 * 3_600_000 ? 60_000 : ms < 48 * 3_600_000 ? 3_600_000 : 86_400_000
+  return duration(Math.max(Math.round(ms / unitMs), 1) * unitMs)
+}
+
 export function preciseDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 60_000) return `${oneDecimal.format(ms / 1000)} s`

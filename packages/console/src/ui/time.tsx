@@ -1,5 +1,5 @@
 import { useNow } from '../lib/clock.ts'
-import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
+import { duration, localDate, preciseDuration, timeLeft, utcDate } from '../lib/format.ts'
 
 interface TimestampProps {
   iso: string
@@ -48,7 +48,7 @@ export function Until({ iso, hasPreposition = true }: { iso: string; hasPreposit
   const leftMs = Date.parse(iso) - now
   return (
     <time dateTime={iso} title={hoverText(iso)} className="figures whitespace-nowrap">
-      {leftMs > 0 ? `${hasPreposition ? 'in ' : ''}${duration(leftMs)}` : 'now'}
+      {leftMs > 0 ? `${hasPreposition ? 'in ' : ''}${timeLeft(leftMs)}` : 'now'}
     </time>
   )
 }

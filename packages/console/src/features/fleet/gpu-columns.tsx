@@ -37,5 +37,11 @@ export const gpuColumns: Column<GpuOfHost>[] = [
     isFoldable: true,
     cell: ({ gpu }) => gpu.model,
   },
-  { key: 'state', title: 'State', width: '140px', cell: ({ gpu }) => <StateBadge state={gpu.state} /> },
+  {
+    key: 'state',
+    title: 'State',
+    width: '140px',
+    isFoldable: true,
+    cell: ({ gpu }) => <StateBadge state={gpu.state} />,
+  },
 ]

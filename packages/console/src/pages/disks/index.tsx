@@ -75,13 +75,6 @@ export function Disks() {
       ),
     },
     {
-      key: 'type',
-      title: 'Type',
-      width: 'minmax(124px, 1fr)',
-      isFoldable: true,
-      cell: (disk) => disk.type,
-    },
-    {
       key: 'size',
       title: 'Size',
       width: '92px',
@@ -89,6 +82,13 @@ export function Disks() {
       isFoldable: true,
       sortBy: (disk) => gibOf(disk.size),
       cell: (disk) => sizeText(disk.size),
+    },
+    {
+      key: 'type',
+      title: 'Type',
+      width: 'minmax(124px, 1fr)',
+      isFoldable: true,
+      cell: (disk) => disk.type,
     },
     {
       key: 'price',
@@ -230,7 +230,7 @@ export function Disks() {
                   ]}
                 />
                 <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
-                <span className="figures text-ink-muted md:ml-auto">
+                <span className="figures text-ink-muted max-xl:w-full xl:ml-auto">
                   {plural(rows.length, 'disk')} ·{' '}
                   {monthlyText(rows.reduce((sum, disk) => sum + (priceOf(disk) ?? 0), 0))}
                 </span>
