@@ -41,7 +41,6 @@ export const gpuColumns: Column<GpuOfHost>[] = [
     key: 'state',
     title: 'State',
     width: '140px',
-    isFoldable: true,
     cell: ({ gpu }) => <StateBadge state={gpu.state} />,
   },
 ]

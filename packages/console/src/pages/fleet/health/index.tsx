@@ -143,6 +143,11 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
   )
 }
 
+/** Where there is little width, the health matters more than the state. */
+const columnsBeforeHealth = gpuColumns.map((column) =>
+  column.key === 'state' ? { ...column, isFoldable: true } : column,
+)
+
 const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !== '' && !last_check.passed)
 
 function GpusToCheck({ hosts }: { hosts: Host[] }) {
@@ -154,7 +159,7 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       rows={rows}
       rowKey={({ gpu }) => gpu.id}
       columns={[
-        ...gpuColumns,
+        ...columnsBeforeHealth,
         { key: 'health', title: 'Health', width: '190px', cell: ({ gpu }) => <GpuHealth gpu={gpu} /> },
         actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />),
       ]}
