@@ -2,9 +2,12 @@ import { Database, type Tx } from '@slipway/server/postgres/database.ts'
 import { stampEvents } from '@slipway/server/store/events/events.ts'
 import { databaseUrlOf } from './launcher.ts'
 
+/** A statement that fills a large table can take many minutes. */
+const fillMs = 24 * 3_600_000
+
 /** Opens the database of a running server. */
 export const openStore = (dataDir: string): Database =>
-  new Database({ url: databaseUrlOf(dataDir), poolSize: 2, onError: () => {} })
+  new Database({ url: databaseUrlOf(dataDir), poolSize: 2, responseMs: fillMs, onError: () => {} })
 
 /** The number of rows at scale 1. */
 export const fullSize = { vms: 1_000_000, hosts: 20_000, operations: 10_000_000, events: 40_000_000 }

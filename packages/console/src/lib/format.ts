@@ -174,9 +174,20 @@ export const changeText = (operationName: string, resourceType: string): string 
 
 /** The texts of event types whose text cannot be derived from the type. */
 const eventTexts: Record<string, string> = {
+  'capacity_request.held': 'GPUs held',
+  'member.accepted': 'Invitation accepted',
   'operator.read': 'Viewed by operator',
+  'organization.alert_recipients_set': 'Alert recipients changed',
+  'organization.payment_active': 'Payments active',
+  'organization.payment_declined': 'Payment declined',
+  'organization.payment_method_removed': 'Payment method removed',
+  'organization.payment_method_set': 'Payment method set',
   // This can happen before the term of the reservation begins.
   'reservation.delivered': 'All reserved GPUs assigned',
+  'reservation.ending': 'Reservation ends soon',
+  'reservation.short': 'Reserved GPUs missing',
+  'user.operator_granted': 'Operator role granted',
+  'user.operator_removed': 'Operator role removed',
   'user.reset_mailed': 'Password reset link sent',
   'user.reset_offered': 'Password reset link created',
   'user.setup': 'First operator created',

@@ -26,8 +26,8 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   }, [pathname])
   return (
     <div className="cut-edges [--fade:var(--canvas)] max-md:-mx-4">
-      <nav ref={nav} aria-label={label} className="overflow-x-auto border-b border-line max-md:px-4">
-        <div className="flex gap-1">
+      <nav ref={nav} aria-label={label} className="border-b border-line max-md:overflow-x-auto max-md:px-4">
+        <div className="flex gap-x-1 md:flex-wrap">
           {tabs.map((tab) => (
             <Link
               key={tab.to}

@@ -192,7 +192,7 @@ const columnsFor = ({ projectId, stuck, hasLabels, hasGpuUse, usdPerHour }: Colu
   {
     key: 'address',
     title: 'Address',
-    width: 'minmax(172px, 0.8fr)',
+    width: 'minmax(156px, 0.8fr)',
     isFoldable: true,
     cell: (vm) => {
       const address = publicAddressOf(vm)
@@ -241,7 +241,7 @@ const gpuColumn = (hasGpuUse: (vm: Vm) => boolean): Column<Vm> => ({
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(86px, 1.2fr)',
+  width: 'minmax(102px, 1.2fr)',
   isFoldable: true,
   cell: (vm) => Object.keys(vm.labels).length > 0 && <PickableLabels labels={vm.labels} />,
 }

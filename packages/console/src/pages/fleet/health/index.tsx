@@ -43,7 +43,7 @@ export function FleetHealth() {
         title="Faults over time"
         about={
           faults.data?.items.length
-            ? 'Faults that hosts found or guests reported. Other errors are shown only in the table.'
+            ? 'Faults that hosts found or guests reported. Other errors do not mean that a GPU is faulty, and are not in the chart.'
             : 'Faults that hosts found or guests reported.'
         }
         actions={
@@ -81,7 +81,7 @@ export function FleetHealth() {
       </Section>
       <Section
         title="GPUs to check"
-        about="A suspect GPU is checked when its VM releases it. It returns to stock if it passes."
+        about="A suspect GPU is checked as soon as no VM uses it, and returns to stock if it passes."
       >
         <Loaded query={hosts} rows={3}>
           {(data) => <GpusToCheck hosts={data} />}
@@ -114,7 +114,7 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
           {
             key: 'name',
             title: groupings[by],
-            width: 'minmax(140px, 1.4fr)',
+            width: 'minmax(122px, 1.4fr)',
             cell: ({ name, hostId }: FaultTotal) =>
               hostId ? <HostNameLink id={hostId} name={name} /> : <span className="font-medium">{name}</span>,
           },
@@ -128,12 +128,12 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
                 },
               ]
             : []),
-          countColumn('Found by hosts', ({ hostFaults }: FaultTotal) => hostFaults, '130px'),
-          countColumn('Reported by guests', ({ guestFaults }: FaultTotal) => guestFaults, '160px'),
+          countColumn('Found by hosts', ({ hostFaults }: FaultTotal) => hostFaults, '126px'),
+          countColumn('Reported by guests', ({ guestFaults }: FaultTotal) => guestFaults, '156px'),
           countColumn('Other errors', ({ otherErrors }: FaultTotal) => otherErrors, '120px'),
           {
             key: 'last',
-            title: 'Last day',
+            title: 'Last seen',
             width: '120px',
             cell: ({ lastDate }: FaultTotal) => shortDate(lastDate),
           },
@@ -161,7 +161,10 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       columns={[
         ...columnsBeforeHealth,
         { key: 'health', title: 'Health', width: '190px', cell: ({ gpu }) => <GpuHealth gpu={gpu} /> },
-        actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />),
+        // A GPU that a VM uses cannot be quarantined.
+        ...(rows.every(({ gpu }) => gpu.state === 'claimed')
+          ? []
+          : [actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />)]),
       ]}
     />
   )

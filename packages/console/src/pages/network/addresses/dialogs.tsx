@@ -121,7 +121,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     <FormDialog
       isOpen
       onClose={onClose}
-      title={isMove ? `Move address ${address.name} to another VM` : `Assign address ${address.name}`}
+      title={isMove ? `Move address ${address.name} to another VM` : `Assign address ${address.name} to a VM`}
       action={`${verb} address`}
       {...submitProps(assign, undefined, onClose)}
       reason={
@@ -142,6 +142,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         value={chosen}
         onChange={setChosen}
         autoFocus
+        hint={`A VM in ${address.location}. It will get the public address ${address.address}.`}
         choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (

@@ -5,7 +5,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { webhookPollMs } from '../../../features/webhooks/state.tsx'
-import { eventTypeText, resourceText, shortId, zonedTitle } from '../../../lib/format.ts'
+import { eventTypeText, plural, resourceText, shortId, zonedTitle } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
@@ -96,7 +96,7 @@ export function Deliveries({
     {
       key: 'event',
       title: 'Event',
-      width: 'minmax(190px, 1.4fr)',
+      width: 'minmax(196px, 1.2fr)',
       cell: ({ id, event_type }) => (
         <RowToggle
           isOpen={id === search.delivery}
@@ -110,7 +110,7 @@ export function Deliveries({
     {
       key: 'on',
       title: 'Resource',
-      width: 'minmax(140px, 1.4fr)',
+      width: 'minmax(180px, 1.5fr)',
       isFoldable: true,
       cell: (delivery) => <ResourceCell delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
@@ -122,23 +122,15 @@ export function Deliveries({
     },
     ...(rows.some(isPending) ? [nextAttempt] : []),
     {
-      key: 'attempts',
-      title: 'Attempts',
-      width: '90px',
-      align: 'right',
-      isFoldable: true,
-      cell: ({ attempts }) => attempts > 0 && attempts,
-    },
-    {
       key: 'response',
       title: 'Last response',
-      width: 'minmax(170px, 1.4fr)',
+      width: 'minmax(180px, 1.4fr)',
       isFoldable: true,
-      cell: (delivery) => responseText(delivery) && <Name text={responseText(delivery)} />,
+      cell: (delivery) => responseText(delivery) && <LastResponse delivery={delivery} />,
     },
     {
       key: 'created_at',
-      title: zonedTitle('Time'),
+      title: zonedTitle('Created'),
       width: '170px',
       align: 'right',
       cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds hasZone={false} />,
@@ -176,6 +168,16 @@ export function Deliveries({
     </>
   )
 }
+
+/** The last response, and the number of attempts if the first one failed. */
+const LastResponse = ({ delivery }: { delivery: WebhookDelivery }) => (
+  <>
+    <Name text={responseText(delivery)} />
+    {(delivery.attempts > 1 || stateOf(delivery) === 'retrying') && (
+      <span className="text-ink-muted">, {plural(delivery.attempts, 'attempt')}</span>
+    )}
+  </>
+)
 
 interface ResourceCellProps {
   delivery: WebhookDelivery
