@@ -185,9 +185,14 @@ async function takeAll(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Makes the window as high as the page or the open dialog, which scrolls in it. */
+/** Makes the window as high as the page or the open dialog, which scrolls in it, when the page has its names and its layout. */
 async function showWhole(page: Page, width: number, height: number): Promise<void> {
-  const hidden = await page.evaluate(() => {
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('#content *')].every(({ textContent }) => textContent !== '…'),
+  )
+  const hidden = await page.evaluate(async () => {
+    // A new width can change elements of the page, and those of a long list, in the next two frames.
+    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame)
     const scroller =
       document.querySelector('[data-modal]')?.parentElement ??
       document.querySelector('#content') ??

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
-import { fullSize, growRows } from '@slipway/testing/grow-rows.ts'
+import { fullSize, growRows, openStore } from '@slipway/testing/grow-rows.ts'
 import { openEmbedded } from '../src/postgres/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
@@ -169,7 +169,7 @@ async function fill(service: RunningService): Promise<Filling> {
 async function fillRows(service: RunningService): Promise<void> {
   await service.start()
   await eventually(async () => (await countOf(service, 'hosts')) >= largeHosts, longestMs)
-  const { database } = service
+  const database = openStore(service.dataDir)
   const organizations = Math.ceil(size.vms / vmsPerOrganization)
   const tenants = await addTenants(database, tenantName, organizations, 20)
   const [running, shutOff] = await createVms(service, await addTenants(database, 'template', 1, 1), 2)
@@ -192,6 +192,7 @@ async function fillRows(service: RunningService): Promise<void> {
     await query(service.databaseUrl, 'VACUUM (ANALYZE)')
     await service.start()
   } finally {
+    await database.close()
     await embedded.stop()
   }
 }

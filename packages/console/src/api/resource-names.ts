@@ -58,7 +58,7 @@ export function useActorNames(project: Project): Map<string, string> {
 export function useEndpointNames(projectId: string): (id: string) => string {
   const { names, areAllLoaded } = useNames(projectId)
   return useCallback(
-    (id) => names.get(id) ?? (areAllLoaded ? `deleted resource (…${shortId(id)})` : `…${shortId(id)}`),
+    (id) => names.get(id) ?? (areAllLoaded ? `deleted resource (…${shortId(id)})` : '…'),
     [names, areAllLoaded],
   )
 }

@@ -183,7 +183,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
         ]}
         hint={
           disk?.type === 'persistent-ssd'
-            ? 'Several VMs can have the disk at the same time only if all of them have it read-only.'
+            ? 'A disk can be attached to several VMs at the same time only if it is read-only on all of them.'
             : undefined
         }
       />

@@ -108,21 +108,42 @@ function Rows<Row>(props: TableProps<Row>) {
   const hiddenSorts = (isNarrow ? columns : folded).filter(({ sortBy }) => sortBy)
   const selectedCount = rows.filter((row) => selected?.has(rowKey(row))).length
   const allSelected = rows.length > 0 && selectedCount === rows.length
+  const selectAll = onSelect && (
+    <input
+      type="checkbox"
+      aria-label="Select all"
+      ref={(box) => {
+        if (box) box.indeterminate = selectedCount > 0 && !allSelected
+      }}
+      checked={allSelected}
+      onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
+    />
+  )
+  const hasSort = onSort && hasSortChoice && hiddenSorts.length > 0 && rows.length > 1
+  const hasSelectAll = isNarrow && selectAll && rows.length > 1
   return (
     <div
       data-scrolls={isVirtual ? '' : undefined}
       className={`card flex min-h-0 flex-col overflow-hidden ${isVirtual ? 'max-h-[calc(100dvh-270px)]' : ''}`}
     >
-      {onSort && hasSortChoice && hiddenSorts.length > 0 && rows.length > 1 && (
+      {(hasSort || hasSelectAll) && (
         <div className="flex items-center justify-end gap-2 border-b border-line px-3 py-1 text-sm text-ink-muted">
-          Sort by
-          <Select
-            isSmall
-            label={`Sort ${label} by`}
-            value={sort}
-            onChange={onSort}
-            choices={sortChoices(columns)}
-          />
+          {hasSelectAll && (
+            // biome-ignore lint/a11y/noLabelWithoutControl: `selectAll` is the control
+            <label className="mr-auto flex items-center gap-2">{selectAll} All</label>
+          )}
+          {hasSort && (
+            <>
+              Sort by
+              <Select
+                isSmall
+                label={`Sort ${label} by`}
+                value={sort}
+                onChange={onSort}
+                choices={sortChoices(columns)}
+              />
+            </>
+          )}
         </div>
       )}
       <div
@@ -145,15 +166,7 @@ function Rows<Row>(props: TableProps<Row>) {
             >
               {onSelect && (
                 <span role="columnheader" className="flex justify-center">
-                  <input
-                    type="checkbox"
-                    aria-label="Select all"
-                    ref={(box) => {
-                      if (box) box.indeterminate = selectedCount > 0 && !allSelected
-                    }}
-                    checked={allSelected}
-                    onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
-                  />
+                  {selectAll}
                 </span>
               )}
               {shown.map((column) => (

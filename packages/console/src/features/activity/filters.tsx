@@ -23,7 +23,7 @@ export const StateFilter = ({ value, onChange }: FilterProps) => (
     value={operationStateOf(value) ? value : ''}
     onChange={onChange}
     choices={[
-      { value: '', label: 'Any state' },
+      { value: '', label: 'Any operation state' },
       ...operationStates.map(stateWord).map((word) => ({ value: word, label: word })),
     ]}
   />

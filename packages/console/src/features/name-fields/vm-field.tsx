@@ -1,5 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { type ComponentProps, useId } from 'react'
+import { count } from '../../lib/format.ts'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { NameList } from './name-list.tsx'
 
@@ -13,7 +14,12 @@ type VmFieldProps = ComponentProps<typeof SelectField> & {
 }
 
 /** Chooses a VM. The value is the ID of a VM, a choice of the list, or typed text that is not the name of a VM. */
-export function VmField({ vms, placeholder = 'VM name', autoFocus = false, ...select }: VmFieldProps) {
+export function VmField({
+  vms,
+  placeholder = `Search ${count(vms.length)} VMs`,
+  autoFocus = false,
+  ...select
+}: VmFieldProps) {
   const listId = useId()
   const { label, hint, value, onChange } = select
   if (vms.length <= maxInSelect) return <SelectField {...select} />

@@ -43,7 +43,7 @@ export function Audit() {
             value={type}
             onChange={(type) => setSearch({ type })}
             choices={[
-              { value: '', label: 'Any type' },
+              { value: '', label: 'Any event' },
               ...eventTypes.map((value) => ({ value, label: eventTypeText(value) })),
             ]}
           />

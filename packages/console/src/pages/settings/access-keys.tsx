@@ -43,7 +43,11 @@ export function AccessKeys() {
   return (
     <Page title="Settings" tabTitle="Access keys">
       <SettingsTabs />
-      <Section title="Project keys" about="For programs and the CLI, in this project only." actions={create}>
+      <Section
+        title="Project keys"
+        about="For programs and the CLI, in this project only. A key may read, or read and write."
+        actions={create}
+      >
         <Loaded query={keys} rows={3}>
           {(data) =>
             data.length === 0 ? (

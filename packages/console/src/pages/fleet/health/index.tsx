@@ -7,6 +7,7 @@ import { GpuAction } from '../../../features/fleet/gpu-action.tsx'
 import { type GpuOfHost, gpuColumns } from '../../../features/fleet/gpu-columns.tsx'
 import { HostNameLink } from '../../../features/fleet/host-link.tsx'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
+import { TenantVmLink } from '../../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../../features/health/gpu-state.tsx'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { readNow } from '../../../lib/clock.ts'
@@ -15,6 +16,7 @@ import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Section } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { datesUntil, type FaultTotal, shortDate, stackFaults, totalsOf } from './bars.ts'
 
@@ -143,10 +145,22 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
   )
 }
 
-/** Where there is little width, the health matters more than the state. */
+/** Where there is little width, the health matters more than the state. A claimed GPU shows its VM. */
 const columnsBeforeHealth = gpuColumns.map((column) =>
-  column.key === 'state' ? { ...column, isFoldable: true } : column,
+  column.key === 'state'
+    ? { ...column, width: 'minmax(140px, 1fr)', isFoldable: true, cell: stateCell }
+    : column,
 )
+
+function stateCell({ host, gpu }: GpuOfHost) {
+  const vm = host.vms.find(({ id }) => id === gpu.vm_id)
+  if (!vm) return <StateBadge state={gpu.state} />
+  return (
+    <>
+      used by <TenantVmLink vm={vm} />
+    </>
+  )
+}
 
 const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !== '' && !last_check.passed)
 

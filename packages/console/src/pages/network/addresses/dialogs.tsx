@@ -6,7 +6,7 @@ import { usePriceOf } from '../../../api/prices.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { VmField } from '../../../features/name-fields/vm-field.tsx'
-import { usd } from '../../../lib/format.ts'
+import { count, usd } from '../../../lib/format.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { projectCommands, shellQuote } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
@@ -77,7 +77,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         vms={dynamic}
         value={chosenVm}
         onChange={setChosenVm}
-        placeholder="New address, or a VM name"
+        placeholder={`New address, or search ${count(dynamic.length)} VMs`}
         choices={[
           { value: anyFree, label: 'New address' },
           ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} (${vm.name})` })),
@@ -121,7 +121,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     <FormDialog
       isOpen
       onClose={onClose}
-      title={isMove ? `Move address ${address.name} to another VM` : `Assign address ${address.name} to a VM`}
+      title={`${verb} ${address.name} (${address.address}) to ${isMove ? 'another VM' : 'a VM'}`}
       action={`${verb} address`}
       {...submitProps(assign, undefined, onClose)}
       reason={
@@ -142,7 +142,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         value={chosen}
         onChange={setChosen}
         autoFocus
-        hint={`A VM in ${address.location}. It will get the public address ${address.address}.`}
+        hint={`Choose a VM in ${address.location}.`}
         choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (

@@ -44,7 +44,7 @@ export function useLastError(webhookId: string): string {
   return failed ? responseText(failed) : ''
 }
 
-/** The deliveries of a webhook, with the last response and the next attempt. */
+/** The deliveries of a webhook, with the last result and the next attempt. */
 export function Deliveries({
   webhookId,
   isPaused,
@@ -123,7 +123,7 @@ export function Deliveries({
     ...(rows.some(isPending) ? [nextAttempt] : []),
     {
       key: 'response',
-      title: 'Last response',
+      title: 'Last result',
       width: 'minmax(180px, 1.4fr)',
       isFoldable: true,
       cell: (delivery) => responseText(delivery) && <LastResponse delivery={delivery} />,
@@ -169,12 +169,14 @@ export function Deliveries({
   )
 }
 
-/** The last response, and the number of attempts if the first one failed. */
+/** The result of the last attempt, and the number of attempts if there was more than one. */
 const LastResponse = ({ delivery }: { delivery: WebhookDelivery }) => (
   <>
     <Name text={responseText(delivery)} />
-    {(delivery.attempts > 1 || stateOf(delivery) === 'retrying') && (
-      <span className="text-ink-muted">, {plural(delivery.attempts, 'attempt')}</span>
+    {delivery.attempts > 1 && (
+      <span className="text-ink-muted">
+        , <NoBreak>{plural(delivery.attempts, 'attempt')}</NoBreak>
+      </span>
     )}
   </>
 )
