@@ -71,7 +71,7 @@ const ofProject: Record<string, Opening> = {
   'unassign-address': ['/network/addresses', 'Unassign front'],
   'delete-address': ['/network/addresses', 'Delete gateway'],
 
-  'key-secret': ['/settings/keys', 'Create key', fill('Name', 'nightly-run'), 'Create key'],
+  'key-secret': ['/settings/keys', 'Create project key', fill('Name', 'nightly-run'), 'Create key'],
   'revoke-key': ['/settings/keys', 'Revoke ci'],
   'organization-key': ['/settings/keys', 'Create organization key'],
   'organization-key-secret': [
@@ -104,8 +104,8 @@ const ofManyVms: Record<string, Opening> = {
   'rule-for-vm': ['/network/firewall', 'Create rule', fill('Destination: add', 'train-7')],
   'bulk-start': ['/vms', tick('train-7', 'notebook'), 'Start'],
   'bulk-stop': ['/vms', tick('all'), 'Stop'],
-  'bulk-labels': ['/vms', tick('all'), 'Labels'],
-  'bulk-protection': ['/vms', tick('all'), 'Protection'],
+  'bulk-labels': ['/vms', tick('all'), 'Edit labels'],
+  'bulk-protection': ['/vms', tick('all'), 'Change protection'],
   'bulk-delete': ['/vms', tick('all'), 'Delete'],
 }
 

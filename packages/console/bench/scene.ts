@@ -67,17 +67,29 @@ export async function startScene(counts: Record<string, number>) {
     await growRows(database, {
       vms,
       after,
-      operations: count,
-      events: 2 * count,
+      operations: vms,
+      events: 2 * vms,
       location,
       projectIds: [id],
       templates,
     })
-    // All new events are copies of one event. Give each event the operation of its VM, because the console groups
-    // events by operation.
+    // All new events are copies of one event. Gives each VM two of them, with the VM's name, its operation, and
+    // times before the creation of the project's first VMs.
     await server.sql(
-      `UPDATE events e SET data = jsonb_set(e.data, '{operation_id}', to_jsonb(o.id))
-       FROM operations o WHERE e.project_id = $1 AND o.project_id = $1 AND o.resource_id::text = e.resource_id`,
+      `WITH numbered_vms AS (
+         SELECT v.id, v.name, o.id AS operation_id, row_number() OVER (ORDER BY v.id) AS n
+         FROM vms v JOIN operations o ON o.resource_id = v.id WHERE v.project_id = $1 AND v.name LIKE 'grown-%'),
+       numbered_events AS (
+         SELECT e.id, row_number() OVER (ORDER BY e.position) AS n
+         FROM events e JOIN numbered_vms v ON v.id::text = e.resource_id WHERE e.project_id = $1)
+       UPDATE events e SET resource_id = v.id::text, created_at = now() + (n.n - 2 * $2) * interval '0.2 s',
+         data = e.data || jsonb_build_object('name', v.name, 'operation_id', v.operation_id)
+       FROM numbered_events n JOIN numbered_vms v ON v.n = (n.n + 1) / 2 WHERE e.id = n.id`,
+      [id, vms],
+    )
+    await server.sql(
+      `UPDATE events SET created_at = created_at - interval '1 hour'
+       WHERE project_id = $1 AND resource_id NOT IN (SELECT id::text FROM vms WHERE name LIKE 'grown-%')`,
       [id],
     )
     after += vms

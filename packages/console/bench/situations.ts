@@ -49,7 +49,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
                     (3, 94, 'host', 5), (170, 48, 'host', 5), (170, 79, 'host', 12)) f (n, xid, source, days) USING (n)`,
     )
     await scene.sql(
-      'UPDATE gpus SET suspect_since = slipway_now() WHERE id IN (SELECT id FROM gpus ORDER BY id LIMIT 2)',
+      'UPDATE gpus SET suspect_since = slipway_now(), fault_count = 2 WHERE id IN (SELECT id FROM gpus ORDER BY id LIMIT 2)',
     )
     return inFleet(scene, '/health')
   },
@@ -163,7 +163,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   },
   'dialog-key': async (scene) => {
     const page = await inProject(scene, '/settings/keys')
-    await page.getByRole('button', { name: 'Create key' }).first().click()
+    await page.getByRole('button', { name: 'Create project key' }).first().click()
     return page
   },
   'vm-similar': async (scene) => {

@@ -165,7 +165,7 @@ describe.skipIf(isBrowserMissing)('the most common jobs in the console', () => {
 
   test('create an access key that can only read: 3 clicks', async () => {
     await goTo('Settings')
-    await button('Create key').first().click()
+    await button('Create project key').first().click()
     await dialog().getByLabel('Name').fill('ci')
     await submit('Create key')
     await dialog().getByText(/^slp_/).waitFor()

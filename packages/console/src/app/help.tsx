@@ -14,7 +14,7 @@ const keysFor = (isOperator: boolean): [string, string][] => [
   ['Esc', 'Close the dialog or menu'],
 ]
 
-export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export default function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const { isLost } = useReachability()
   const { caller } = useMe()
   return (

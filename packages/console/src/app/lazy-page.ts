@@ -15,7 +15,7 @@ export const lazyPage = <Name extends string>(
  * the file. While the service is unreachable, a reload would end in the browser's error page, so the import
  * is retried and the previous page stays visible with a banner.
  */
-async function loadWhenReachable<Module>(load: () => Promise<Module>): Promise<Module> {
+export async function loadWhenReachable<Module>(load: () => Promise<Module>): Promise<Module> {
   for (;;) {
     try {
       const module = await load()

@@ -7,13 +7,14 @@ import { Palette } from '../features/palette.tsx'
 import { SignInAgain } from '../features/sign-in/sign-in-again.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Header } from './header.tsx'
-import { Help } from './help.tsx'
+import { loadWhenReachable } from './lazy-page.ts'
 import { useShortcuts } from './shortcuts.ts'
 import { Sidebar } from './sidebar.tsx'
 
 /** The server sets this attribute if it was started with `--dev`. */
 const isDevMode = 'dev' in document.documentElement.dataset
 const DevBar = lazy(() => import('../features/dev-bar.tsx'))
+const Help = lazy(() => loadWhenReachable(() => import('./help.tsx')))
 
 function ConnectionBanner() {
   const isOffline = useIsOffline()
@@ -31,7 +32,8 @@ function ConnectionBanner() {
 /** The layout of every page: header, sidebar, search and help. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false)
-  const [isHelping, setHelping] = useState(false)
+  /** Undefined until the help is first opened, when its code is loaded. */
+  const [isHelping, setHelping] = useState<boolean>()
   const [isSheetOpen, setSheetOpen] = useState(false)
   const projectId = useProjectId()
   const { pathname } = useLocation()
@@ -112,7 +114,11 @@ export function Shell() {
       </Dialog.Root>
       <Palette isOpen={isSearching} onClose={() => setSearching(false)} />
       <SignInAgain />
-      <Help isOpen={isHelping} onClose={() => setHelping(false)} />
+      {isHelping !== undefined && (
+        <Suspense>
+          <Help isOpen={isHelping} onClose={() => setHelping(false)} />
+        </Suspense>
+      )}
     </div>
   )
 }

@@ -93,7 +93,7 @@ export function AttachThisDisk({
   return (
     <AttachDialog
       projectId={projectId}
-      title={`Attach ${disk.name}`}
+      title={`Attach disk ${disk.name}`}
       vm={vm}
       disk={disk}
       reason={vm ? undefined : whyNone}

@@ -2,6 +2,7 @@ import type { Operation, OperationStep } from '@slipway/sdk'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { changeText } from '../lib/format.ts'
+import { Copyable } from '../ui/copy.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Elapsed } from '../ui/time.tsx'
@@ -33,12 +34,15 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
         </p>
       )}
       <StepList steps={steps.data?.items ?? []} />
+      <p className="mt-1 flex flex-wrap items-center gap-x-2 text-sm text-ink-muted">
+        Operation ID <Copyable text={operation.operation_id} />
+      </p>
     </section>
   )
 }
 
 export const StepList = ({ steps }: { steps: OperationStep[] }) => (
-  <ol className="mt-2 flex flex-col">
+  <ol className="mt-2 flex max-w-xl flex-col">
     {steps.map((step) => (
       <li key={step.name} className="flex min-h-7 items-center gap-3 py-0.5 [&>svg]:shrink-0">
         <StepMark state={step.state} />

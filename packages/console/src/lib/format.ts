@@ -59,7 +59,8 @@ export function timeLeft(ms: number): string {
 }
 
 export function preciseDuration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 1) return '< 1 ms'
+  if (ms < 1000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${oneDecimal.format(ms / 1000)} s`
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
 }
@@ -186,7 +187,7 @@ const eventTexts: Record<string, string> = {
   'reservation.delivered': 'All reserved GPUs assigned',
   'reservation.ending': 'Reservation ends soon',
   'reservation.short': 'Reserved GPUs missing',
-  'user.operator_granted': 'Operator role granted',
+  'user.operator_granted': 'Operator invitation accepted',
   'user.operator_removed': 'Operator role removed',
   'user.reset_mailed': 'Password reset link sent',
   'user.reset_offered': 'Password reset link created',

@@ -29,7 +29,7 @@ export const stateStyles: Record<string, [Tone, string]> = {
   drained: ['idle', 'drained'],
   undone: ['idle', 'undone'],
   available: ['good', 'available'],
-  attached: ['good', 'attached'],
+  attached: ['used', 'attached'],
   active: ['good', 'active'],
   up: ['good', 'up'],
   free: ['good', 'free'],

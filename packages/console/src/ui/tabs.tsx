@@ -27,7 +27,7 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   return (
     <div className="cut-edges [--fade:var(--canvas)] max-md:-mx-4">
       <nav ref={nav} aria-label={label} className="border-b border-line max-md:overflow-x-auto max-md:px-4">
-        <div className="flex gap-x-1 md:flex-wrap">
+        <div className="tab-rows flex gap-x-1 md:flex-wrap">
           {tabs.map((tab) => (
             <Link
               key={tab.to}

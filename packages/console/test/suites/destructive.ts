@@ -105,7 +105,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
       await closeSecret(dialog())
     }
     const daysLeft = (iso: string) => Math.round((Date.parse(iso) - Date.now()) / 86_400_000)
-    await create('Create key', 'reader', async () => {
+    await create('Create project key', 'reader', async () => {
       await dialog().getByText('View all resources in this project, without changing anything.').waitFor()
       await dialog().getByLabel('Allowed IPs').fill('203.0.113.0/24, 198.51.100.7')
       expect(await inBothThemes(page, 'dialog-key', '[data-modal]')).toEqual([])
@@ -128,7 +128,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
   test('a dialog that shows a new secret asks before it closes, until the secret is copied', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/keys')
-    await page.getByRole('button', { name: 'Create key' }).first().click()
+    await page.getByRole('button', { name: 'Create project key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
     await dialog().getByRole('button', { name: 'Create key' }).click()
     await dialog().getByText('It is shown only once').waitFor()

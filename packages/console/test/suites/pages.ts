@@ -142,7 +142,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await goTo('/network/firewall')
     await open('dialog-rule', 'Create rule')
     await goTo('/settings/keys')
-    await open('dialog-key', 'Create key')
+    await open('dialog-key', 'Create project key')
     await goTo(`/vms/${vm.id}`)
     await open('dialog-delete-vm', 'Delete VM')
     await open('dialog-edit-vm', /^Edit name/)

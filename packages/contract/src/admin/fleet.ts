@@ -35,6 +35,13 @@ export const Gpu = record('Gpu', {
       'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check, or when an operator frees it.',
   }),
   fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
+  last_fault: record('GpuLastFault', {
+    at: Type.String({ ...Timestamp, description: 'Empty if no fault was recorded.' }),
+    xid: Type.Integer({
+      description: 'The XID error that the driver reported; 0 if the GPU was lost without one.',
+    }),
+    source: Type.Enum(['', ...faultSources], { description: 'Who reported the fault.' }),
+  }),
   last_check: record('GpuCheck', {
     at: Type.String({ ...Timestamp, description: 'Empty if the GPU was never checked.' }),
     passed: Type.Boolean(),

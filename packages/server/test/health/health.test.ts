@@ -189,7 +189,12 @@ test('a suspect GPU returns to stock only after it passes a check', async () => 
   expect(faults[0]).toMatchObject({ xid: 79, source: 'host', vm_id: id })
   // A check before the repair fails again, and one after it returns the GPU to stock.
   const check = () => service.ok('adminGpuCheck', { token, params: { gpu_id: gpu!.id } })
-  expect(await check()).toMatchObject({ state: 'quarantined', suspect: true, fault_count: faults.length })
+  expect(await check()).toMatchObject({
+    state: 'quarantined',
+    suspect: true,
+    fault_count: faults.length,
+    last_fault: { at: faults[0]!.at, xid: 79, source: 'host' },
+  })
   await pass(60)
   expect(await admin()).toEqual([failed])
   await repairAll()

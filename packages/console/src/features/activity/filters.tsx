@@ -73,6 +73,7 @@ interface PeriodProps {
 /** The first and the last day of a period, both included, in the time zone of the browser. */
 export const PeriodFilter = ({ from, to, onChange }: PeriodProps) => (
   <span className="inline-flex items-center gap-1.5 text-sm text-ink-muted">
+    from
     <DayInput label="From date" value={from} max={to} onChange={(from) => onChange({ from })} />
     to
     <DayInput label="To date" value={to} min={from} onChange={(to) => onChange({ to })} />

@@ -32,7 +32,7 @@ export function OrganizationKeys() {
   return (
     <Section
       title="Organization keys"
-      about="For programs and the CLI, in every project of the organization. A key has the role of a member."
+      about="For programs and the CLI, in every project of the organization. A key has one of the roles that members have."
       actions={
         <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key

@@ -53,7 +53,10 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           cell: (key) => <span className="mono">{key.prefix}…</span>,
         },
         { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
-        { key: 'kind', title: 'Kind', width: '80px', cell: (key) => key.kind },
+        // Most keys are sent as bearer tokens.
+        ...(keys.some(({ kind }) => kind !== 'bearer')
+          ? [{ key: 'kind', title: 'Kind', width: '80px', cell: ({ kind }: AccessKey) => kind }]
+          : []),
         {
           key: 'from',
           title: 'Allowed IPs',

@@ -16,7 +16,7 @@ type VmFieldProps = ComponentProps<typeof SelectField> & {
 /** Chooses a VM. The value is the ID of a VM, a choice of the list, or typed text that is not the name of a VM. */
 export function VmField({
   vms,
-  placeholder = `Search ${count(vms.length)} VMs`,
+  placeholder = `Search ${count(vms.length)} VMs by name`,
   autoFocus = false,
   ...select
 }: VmFieldProps) {

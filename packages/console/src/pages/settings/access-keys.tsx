@@ -37,7 +37,7 @@ export function AccessKeys() {
       reason={whyNot}
       onClick={() => setCreating(true)}
     >
-      Create key
+      Create project key
     </Button>
   )
   return (
@@ -45,7 +45,7 @@ export function AccessKeys() {
       <SettingsTabs />
       <Section
         title="Project keys"
-        about="For programs and the CLI, in this project only. A key may read, or read and write."
+        about="For programs and the CLI, in this project only. With the role write, a key can also read."
         actions={create}
       >
         <Loaded query={keys} rows={3}>

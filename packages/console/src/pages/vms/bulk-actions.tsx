@@ -1,6 +1,7 @@
 import type { Vm } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
-import { plural } from '../../lib/format.ts'
+import type { UsdPerHour } from '../../api/prices.ts'
+import { plural, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/states.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -10,23 +11,31 @@ import { type BulkName, bulkAction, bulkNames } from './bulk-table.ts'
 const buttonText: Record<BulkName, string> = {
   start: 'Start',
   stop: 'Stop',
-  labels: 'Labels',
-  protect: 'Protection',
+  labels: 'Edit labels',
+  protect: 'Change protection',
   delete: 'Delete',
 }
 
 interface BulkActionsProps {
   vms: Vm[]
+  usdPerHour: UsdPerHour
   whyNot: string | undefined
   onAsk: (what: BulkName) => void
   onClear: () => void
 }
 
-/** The actions on the selected VMs. */
-export function BulkActions({ vms, whyNot, onAsk, onClear }: BulkActionsProps) {
+/** A bar with the actions on the selected VMs. It stays visible below a long list. */
+export function BulkActions({ vms, usdPerHour, whyNot, onAsk, onClear }: BulkActionsProps) {
+  const total = vms.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   return (
-    <>
-      <span className="figures font-medium">{plural(vms.length, 'VM')} selected</span>
+    <div
+      role="toolbar"
+      aria-label="Selected VMs"
+      className="sticky bottom-4 z-10 flex flex-wrap items-center gap-2 rounded-lg border border-line-strong bg-surface px-3 py-2 shadow-lg"
+    >
+      <span className="figures mr-2">
+        <span className="font-medium">{plural(vms.length, 'VM')} selected</span>, {usd(total)}/h
+      </span>
       {bulkNames.map((name) => {
         const { icon, fits, noneFits } = bulkAction(name)
         return (
@@ -42,10 +51,10 @@ export function BulkActions({ vms, whyNot, onAsk, onClear }: BulkActionsProps) {
           </Button>
         )
       })}
-      <Button size="small" kind="quiet" onClick={onClear}>
-        Clear
+      <Button size="small" kind="quiet" className="ml-auto" onClick={onClear}>
+        Clear selection
       </Button>
-    </>
+    </div>
   )
 }
 

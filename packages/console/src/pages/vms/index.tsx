@@ -78,16 +78,7 @@ export function Vms() {
           ) : (
             <>
               <div className="flex min-h-8 flex-wrap items-center gap-2">
-                {chosen.length > 0 ? (
-                  <BulkActions
-                    vms={chosen}
-                    whyNot={whyNot}
-                    onAsk={(what) => setAsked({ what, vms: chosen })}
-                    onClear={() => setSelected(new Set())}
-                  />
-                ) : (
-                  <Filters vms={data} search={search} setSearch={setSearch} />
-                )}
+                <Filters vms={data} search={search} setSearch={setSearch} />
                 <span className="figures text-ink-muted max-xl:w-full xl:ml-auto">
                   {totalText(rows, data.length, usdPerHour)}
                 </span>
@@ -103,6 +94,15 @@ export function Vms() {
                 selected={selected}
                 onSelect={setSelected}
               />
+              {chosen.length > 0 && (
+                <BulkActions
+                  vms={chosen}
+                  usdPerHour={usdPerHour}
+                  whyNot={whyNot}
+                  onAsk={(what) => setAsked({ what, vms: chosen })}
+                  onClear={() => setSelected(new Set())}
+                />
+              )}
               {rows.length === 0 && (
                 <p className="text-ink-muted">
                   No VMs match the filters.{' '}

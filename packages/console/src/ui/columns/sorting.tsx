@@ -32,7 +32,8 @@ export function nextSort<Row>({ key, align }: SortedColumn<Row>, sort: string): 
 
 /** The choices of a list that replaces the headers by which a table is sorted. */
 export const sortChoices = <Row,>(columns: SortedColumn<Row>[]): { value: string; label: string }[] => [
-  { value: '', label: 'Default order' },
+  // The API lists the newest first.
+  { value: '', label: 'Newest first' },
   ...columns
     .filter(({ sortBy }) => sortBy)
     .flatMap(({ key, title }) => [

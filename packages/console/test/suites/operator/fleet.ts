@@ -134,9 +134,11 @@ export function fleetTests(operator: Operator): void {
        FROM (VALUES (79, 'host', 0), (48, 'guest', 0), (31, 'guest', 0), (79, 'host', 5)) f (xid, source, days)`,
       [gpu!.id],
     )
-    await service.sql('UPDATE gpus SET suspect_since = slipway_now() WHERE id = $1', [gpu!.id])
+    await service.sql('UPDATE gpus SET suspect_since = slipway_now(), fault_count = 4 WHERE id = $1', [
+      gpu!.id,
+    ])
     onTestFinished(async () => {
-      await service.sql('UPDATE gpus SET suspect_since = NULL WHERE id = $1', [gpu!.id])
+      await service.sql('UPDATE gpus SET suspect_since = NULL, fault_count = 0 WHERE id = $1', [gpu!.id])
     })
     await openTabOf('Health')
     const today = new Date().toISOString().slice(0, 10)
@@ -153,7 +155,9 @@ export function fleetTests(operator: Operator): void {
       .waitFor()
     await main()
       .getByRole('table', { name: 'GPUs to check' })
-      .getByRole('row', { name: new RegExp(`^${host.name} us-east1-a ${gpu!.pci_address}.*suspect`) })
+      .getByRole('row', {
+        name: new RegExp(`^${host.name} us-east1-a ${gpu!.pci_address}.*suspect.*XID 31, by guest`),
+      })
       .waitFor()
     await main().getByLabel('Group by').selectOption('By XID')
     await main()

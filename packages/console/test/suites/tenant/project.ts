@@ -120,7 +120,7 @@ export function projectTests(tenant: Tenant): void {
   test('the secret of an access key is shown once and works, and the key can be revoked', async () => {
     const { service, page } = tenant
     await open('/settings/keys')
-    await main().getByRole('button', { name: 'Create key' }).first().click()
+    await main().getByRole('button', { name: 'Create project key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
     await dialog().getByLabel('Kind').selectOption('Signing key')
     await dialog().getByText('This API works only if an operator has enabled it.').waitFor()
@@ -134,7 +134,7 @@ export function projectTests(tenant: Tenant): void {
     expect(response.status).toBe(200)
     await closeSecret(dialog())
     const row = page.getByRole('row', { name: /^ci/ })
-    await row.getByText('bearer').waitFor()
+    await row.getByText('write', { exact: true }).waitFor()
     expect(await page.content()).not.toContain(secret)
     await row.getByRole('button', { name: 'Revoke ci' }).click()
     await dialog().getByRole('button', { name: 'Revoke key' }).click()

@@ -166,9 +166,13 @@ export function vmTests(tenant: Tenant): void {
       'Start 2',
     )
     await result('Started 2 VMs').waitFor()
-    await act('Labels', () => dialog().getByLabel('Add or change').fill('team=ml'), 'Change 2')
+    await act('Edit labels', () => dialog().getByLabel('Add or change').fill('team=ml'), 'Change 2')
     await result('Labeled 2 VMs').waitFor()
-    await act('Protection', () => dialog().getByLabel('Deletion protection').selectOption('On'), 'Change 2')
+    await act(
+      'Change protection',
+      () => dialog().getByLabel('Deletion protection').selectOption('On'),
+      'Change 2',
+    )
     await result('Changed protection of 2 VMs').waitFor()
     for (const { labels, deletion_protection, state } of await service.asOwner.collect('vmList', {
       project_id,

@@ -27,10 +27,15 @@ export interface HostRow {
   vms: HostVm[]
 }
 
+const isoTime = (value: string) => `to_char(${value} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''),
   'held_for', coalesce(g.held_for::text, ''), 'suspect', g.suspect_since IS NOT NULL, 'fault_count', g.fault_count,
-  'last_check', jsonb_build_object('at', coalesce(to_char(g.checked_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), ''),
+  'last_fault', coalesce((SELECT jsonb_build_object('at', ${isoTime('f.at')}, 'xid', f.xid, 'source', f.source)
+                          FROM gpu_faults f WHERE g.fault_count > 0 AND f.gpu_id = g.id ORDER BY f.at DESC LIMIT 1),
+                         '{"at": "", "xid": 0, "source": ""}'),
+  'last_check', jsonb_build_object('at', coalesce(${isoTime('g.checked_at')}, ''),
     'passed', coalesce(g.has_passed_check, false), 'reasons', g.check_reasons))`
 
 // A stopped VM needs its host only if storage is local; otherwise it can start on another host.

@@ -23,6 +23,7 @@ const gpuMembers: (keyof Gpu | 'host')[] = [
   'vm_id',
   'suspect',
   'fault_count',
+  'last_fault',
   'host',
 ]
 

@@ -1,4 +1,4 @@
-import type { Gpu, GpuFaultDay, Host, RouteQuery } from '@slipway/sdk'
+import type { GpuFaultDay, Host, RouteQuery } from '@slipway/sdk'
 import { lazy, Suspense, useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
@@ -8,16 +8,19 @@ import { type GpuOfHost, gpuColumns } from '../../../features/fleet/gpu-columns.
 import { HostNameLink } from '../../../features/fleet/host-link.tsx'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../../features/fleet/tenant-vm-link.tsx'
-import { GpuHealth } from '../../../features/health/gpu-state.tsx'
+import { GpuBadge, needsCheck } from '../../../features/health/gpu-state.tsx'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { readNow } from '../../../lib/clock.ts'
+import { plural } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
+import { Sentence } from '../../../ui/no-break.tsx'
 import { Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
-import { Table } from '../../../ui/table.tsx'
+import { noValue, Table } from '../../../ui/table.tsx'
+import { Ago } from '../../../ui/time.tsx'
 import { datesUntil, type FaultTotal, shortDate, stackFaults, totalsOf } from './bars.ts'
 
 // Load the chart code while the page fetches its data.
@@ -83,7 +86,7 @@ export function FleetHealth() {
       </Section>
       <Section
         title="GPUs to check"
-        about="A suspect GPU is checked as soon as no VM uses it, and returns to stock if it passes."
+        about="A suspect GPU is checked as soon as no VM uses it. If it passes, it returns to stock; otherwise it stays in quarantine."
       >
         <Loaded query={hosts} rows={3}>
           {(data) => <GpusToCheck hosts={data} />}
@@ -135,7 +138,7 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
           countColumn('Other errors', ({ otherErrors }: FaultTotal) => otherErrors, '120px'),
           {
             key: 'last',
-            title: 'Last seen',
+            title: 'Last report',
             width: '120px',
             cell: ({ lastDate }: FaultTotal) => shortDate(lastDate),
           },
@@ -148,7 +151,7 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
 /** Where there is little width, the health matters more than the state. A claimed GPU shows its VM. */
 const columnsBeforeHealth = gpuColumns.map((column) =>
   column.key === 'state'
-    ? { ...column, width: 'minmax(140px, 1fr)', isFoldable: true, cell: stateCell }
+    ? { ...column, width: 'minmax(170px, 1.6fr)', isFoldable: true, cell: stateCell }
     : column,
 )
 
@@ -157,12 +160,24 @@ function stateCell({ host, gpu }: GpuOfHost) {
   if (!vm) return <StateBadge state={gpu.state} />
   return (
     <>
-      used by <TenantVmLink vm={vm} />
+      used by <TenantVmLink vm={vm} />{' '}
+      <span className="text-ink-muted">
+        <Sentence text={`${vm.organization_name} / ${vm.project_name}`} />
+      </span>
     </>
   )
 }
 
-const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !== '' && !last_check.passed)
+function LastFault({ gpu: { last_fault, fault_count } }: GpuOfHost) {
+  const { at, xid, source } = last_fault
+  if (!at) return noValue
+  const text = xid === 0 ? 'lost without an XID' : `XID ${xid}`
+  return (
+    <span title={`Reported by the ${source}. ${plural(fault_count, 'fault')} in all.`}>
+      {source === 'guest' ? `${text}, by guest` : text}, <Ago iso={at} />
+    </span>
+  )
+}
 
 function GpusToCheck({ hosts }: { hosts: Host[] }) {
   const rows = hosts.flatMap((host) => host.gpus.filter(needsCheck).map((gpu) => ({ host, gpu })))
@@ -174,7 +189,8 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       rowKey={({ gpu }) => gpu.id}
       columns={[
         ...columnsBeforeHealth,
-        { key: 'health', title: 'Health', width: '190px', cell: ({ gpu }) => <GpuHealth gpu={gpu} /> },
+        { key: 'health', title: 'Health', width: '130px', cell: ({ gpu }) => <GpuBadge gpu={gpu} /> },
+        { key: 'fault', title: 'Last fault', width: 'minmax(130px, 1fr)', isFoldable: true, cell: LastFault },
         // A GPU that a VM uses cannot be quarantined.
         ...(rows.every(({ gpu }) => gpu.state === 'claimed')
           ? []

@@ -77,7 +77,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         vms={dynamic}
         value={chosenVm}
         onChange={setChosenVm}
-        placeholder={`New address, or search ${count(dynamic.length)} VMs`}
+        placeholder={`New address, or search ${count(dynamic.length)} VMs by name`}
         choices={[
           { value: anyFree, label: 'New address' },
           ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} (${vm.name})` })),
@@ -121,7 +121,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`${verb} ${address.name} (${address.address}) to ${isMove ? 'another VM' : 'a VM'}`}
+      title={`${verb} address ${address.name} (${address.address}) to ${isMove ? 'another VM' : 'a VM'}`}
       action={`${verb} address`}
       {...submitProps(assign, undefined, onClose)}
       reason={
@@ -142,7 +142,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         value={chosen}
         onChange={setChosen}
         autoFocus
-        hint={`Choose a VM in ${address.location}.`}
+        hint={`A VM in ${address.location}. Its current public address will be replaced.`}
         choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (

@@ -96,7 +96,7 @@ export function Deliveries({
     {
       key: 'event',
       title: 'Event',
-      width: 'minmax(196px, 1.2fr)',
+      width: 'minmax(214px, 1.2fr)',
       cell: ({ id, event_type }) => (
         <RowToggle
           isOpen={id === search.delivery}
@@ -124,7 +124,7 @@ export function Deliveries({
     {
       key: 'response',
       title: 'Last result',
-      width: 'minmax(180px, 1.4fr)',
+      width: 'minmax(162px, 1.4fr)',
       isFoldable: true,
       cell: (delivery) => responseText(delivery) && <LastResponse delivery={delivery} />,
     },

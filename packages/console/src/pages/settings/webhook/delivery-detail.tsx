@@ -41,8 +41,8 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
               },
             ]}
           />
-          <p className="flex flex-wrap items-center gap-x-1 text-sm text-ink-muted">
-            webhook-id: <Copyable text={event_id} />
+          <p className="flex flex-wrap items-center gap-x-2 text-sm text-ink-muted">
+            Event ID, sent as webhook-id <Copyable text={event_id} />
           </p>
         </div>
       )}
