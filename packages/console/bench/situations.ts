@@ -45,7 +45,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
       `INSERT INTO gpu_faults (gpu_id, xid, source, at)
        SELECT g.id, xid, source, slipway_now() - days * interval '1 day' - xid * interval '1 millisecond'
        FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM gpus) g
-       JOIN (VALUES (1, 79, 'host', 0), (1, 48, 'guest', 0), (2, 31, 'guest', 0), (2, 79, 'host', 5),
+       JOIN (VALUES (1, 79, 'host', 0), (1, 48, 'guest', 0), (2, 31, 'guest', 6), (2, 79, 'host', 5),
                     (3, 94, 'host', 5), (170, 48, 'host', 5), (170, 79, 'host', 12)) f (n, xid, source, days) USING (n)`,
     )
     await scene.sql(

@@ -34,7 +34,7 @@ import { Timestamp } from '../ui/time.tsx'
 import { Actor, type Names } from './activity/actor.tsx'
 import { type WantedRequest, wantedName } from './capacity/wanted-name.ts'
 
-const OperationSteps = lazy(() => import('./activity/operation-steps.tsx'))
+const EventDetails = lazy(() => import('./activity/event-details.tsx'))
 
 interface ActivityFilter {
   resource_type?: string | undefined
@@ -51,9 +51,9 @@ interface EventTableProps {
   actor?: string
   /** Filters of the activity page. */
   filter?: ActivityFilter
-  /** The id of the operation whose steps are shown below its row. */
-  openOperation?: string
-  onOpen?: (operationId: string) => void
+  /** The row whose details are shown below it: the ID of an operation or of an event. */
+  openRow?: string
+  onOpen?: (row: string) => void
   limit?: number
   omit?: ColumnKey[]
   /** Shows only the newest events, without a button for older ones. */
@@ -66,7 +66,7 @@ export function EventTable({
   type = '',
   actor = '',
   filter,
-  openOperation,
+  openRow,
   onOpen,
   limit = 100,
   omit,
@@ -115,7 +115,7 @@ export function EventTable({
         actors={actors}
         maxRows={isExcerpt ? limit : undefined}
         omit={omit}
-        openOperation={openOperation}
+        openRow={openRow}
         onOpen={onOpen}
       />
       {!isExcerpt && <OlderEvents query={events} />}
@@ -155,9 +155,9 @@ interface EventRowsProps {
   maxRows?: number | undefined
   /** Columns that would be the same in every row, or for which there is too little space. */
   omit?: ColumnKey[] | undefined
-  openOperation?: string | undefined
-  /** Shows the steps of an operation, or hides them if the id is empty. */
-  onOpen?: ((operationId: string) => void) | undefined
+  openRow?: string | undefined
+  /** Shows the details of a row, or hides them if the ID is empty. */
+  onOpen?: ((row: string) => void) | undefined
 }
 
 const noNames: ReadonlyMap<string, string> = new Map()
@@ -177,7 +177,7 @@ export function EventRows({
   names = noNames,
   maxRows,
   omit = [],
-  openOperation = '',
+  openRow = '',
   onOpen,
 }: EventRowsProps) {
   const currentNames = useResourceNames(projectId)
@@ -194,15 +194,15 @@ export function EventRows({
   const nameOf = (id: string): string | undefined =>
     currentNames.get(id) ?? namesInEvents.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
   const hasDurations = groups.some(hasDuration)
-  const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openOperation, onOpen })
+  const columns = columnsFor(projectId, { nameOf, actors, isFleet }, onOpen && { openRow, onOpen })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
   if (hasDurations) columns.splice(-1, 0, durationColumn)
-  const below = ({ event }: Row) =>
-    openOperation !== '' &&
-    operationOf(event) === openOperation && (
+  const below = (row: Row) =>
+    openRow !== '' &&
+    idOf(row) === openRow && (
       <Suspense fallback={<Skeleton rows={2} />}>
-        <OperationSteps projectId={projectId} operationId={openOperation} />
+        <EventDetails projectId={projectId} events={row.events} />
       </Suspense>
     )
   return (
@@ -231,17 +231,20 @@ function nameInEvent({ resource_type, data: { name, email, url, pci_address } }:
 const requestName = ({ resource_type, data }: ListedEvent, { nameOf }: Names): string | undefined =>
   resource_type === 'capacity_request' ? wantedName((data.request ?? {}) as WantedRequest, nameOf) : undefined
 
-interface OpenSteps {
-  openOperation: string
-  onOpen: (operationId: string) => void
+/** The ID of a row for links: the operation, or the only event. */
+const idOf = ({ event, events }: Row): string => operationOf(event) || events.at(-1)!.id
+
+interface OpenDetails {
+  openRow: string
+  onOpen: (row: string) => void
 }
 
-const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | undefined): Column<Row>[] => [
+const columnsFor = (projectId: string, names: Names, openDetails: OpenDetails | undefined): Column<Row>[] => [
   {
     key: 'what',
     title: 'Event',
-    width: 'minmax(164px, 1.5fr)',
-    cell: (row) => <EventCell group={row} openSteps={openSteps} />,
+    width: 'minmax(164px, 1.7fr)',
+    cell: (row) => <EventCell group={row} openDetails={openDetails} />,
   },
   {
     key: 'on',
@@ -272,21 +275,22 @@ const columnsFor = (projectId: string, names: Names, openSteps: OpenSteps | unde
 ]
 
 /** Shows the result with a color, and all events of the group on hover. */
-function EventCell({ group, openSteps }: { group: Row; openSteps: OpenSteps | undefined }) {
+function EventCell({ group, openDetails }: { group: Row; openDetails: OpenDetails | undefined }) {
   const { event, events } = group
   const operation = operationOf(event)
-  const isOpen = operation !== '' && openSteps?.openOperation === operation
+  const id = idOf(group)
+  const isOpen = openDetails?.openRow === id
   const tone = eventTone(event.type)
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
     <span title={all.join('\n')}>
       <span className="break-words">
-        {openSteps && operation ? (
+        {openDetails ? (
           <RowToggle
             isOpen={isOpen}
-            title="Steps of the operation"
-            onToggle={() => openSteps.onOpen(isOpen ? '' : operation)}
+            title="Details of the event"
+            onToggle={() => openDetails.onOpen(isOpen ? '' : id)}
           >
             {eventText(event)}
           </RowToggle>
@@ -339,7 +343,7 @@ const durationColumn: Column<Row> = {
 const addressColumn: Column<Row> = {
   key: 'address',
   title: 'IP address',
-  width: 'minmax(140px, 0.6fr)',
+  width: 'minmax(124px, 0.4fr)',
   isFoldable: true,
   // Only the event of the request has the client's address; the server writes the later events.
   cell: ({ events }) => {

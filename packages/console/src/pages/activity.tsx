@@ -30,7 +30,7 @@ export function Activity() {
   const isFiltered = (Object.keys(noFilter) as (keyof typeof noFilter)[]).some((name) => given[name] !== '')
   return (
     <Page title="Activity" aside={<span className="text-sm text-ink-muted">kept for 90 days</span>} isWide>
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="filter-bar">
         <FilterInput
           label="Search by resource name or ID"
           value={given.q}
@@ -64,8 +64,8 @@ export function Activity() {
           q: q || undefined,
           ...periodQuery(from, to),
         }}
-        openOperation={search.operation ?? ''}
-        onOpen={(operation) => setSearch({ operation })}
+        openRow={search.open ?? ''}
+        onOpen={(open) => setSearch({ open })}
       />
     </Page>
   )

@@ -70,7 +70,7 @@ export function Catalogue() {
       <Loaded query={catalogue} rows={12}>
         {(data) => (
           <>
-            <div className="flex flex-wrap items-center gap-2">
+            <div className="filter-bar">
               <Select
                 isSmall
                 label="GPU"

@@ -35,6 +35,7 @@ export const Gpu = record('Gpu', {
       'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check, or when an operator frees it.',
   }),
   fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
+  // An application error is recorded too, but does not make the GPU suspect.
   last_fault: record('GpuLastFault', {
     at: Type.String({ ...Timestamp, description: 'Empty if no fault was recorded.' }),
     xid: Type.Integer({

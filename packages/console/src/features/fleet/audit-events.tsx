@@ -36,10 +36,15 @@ interface AuditEventsProps {
   start?: string | undefined
   end?: string | undefined
   limit?: number
+  /** Shows the resource and the tenant of each event, which are the same for all events on a resource's page. */
+  hasResources?: boolean
+  openRow?: string
+  onOpen?: (row: string) => void
 }
 
 /** The events of all tenants and operators that match the filters. */
-export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
+export function AuditEvents({ limit = 100, openRow, onOpen, ...given }: AuditEventsProps) {
+  const { hasResources = !given.resource, ...filter } = given
   const { type, actor, project, organization, resource, start, end } = filter
   const { actors, tenants, names } = useFleetNames()
   const events = useInfiniteQuery({
@@ -80,12 +85,13 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
               hasOlder={events.hasNextPage}
               actors={actors}
               isFleet
-              // All events of a resource have the same tenant, which its page already shows.
-              tenantOf={resource ? undefined : tenantOf}
+              tenantOf={hasResources ? tenantOf : undefined}
               names={names}
               // Next to the tenants, there is no space for durations. The times of all events are shown on hover.
-              omit={[resource ? 'on' : 'took', ...(actor ? (['by'] as const) : [])]}
+              omit={[hasResources ? 'took' : 'on', ...(actor ? (['by'] as const) : [])]}
               hasAddresses
+              openRow={openRow}
+              onOpen={onOpen}
             />
           )
         }}

@@ -212,7 +212,7 @@ export function Disks() {
             </Empty>
           ) : (
             <>
-              <div className="flex min-h-8 flex-wrap items-center gap-2">
+              <div className="filter-bar">
                 <FilterInput
                   label="Filter by name or ID"
                   value={search.q ?? ''}

@@ -5,17 +5,24 @@ import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { eventTypeText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { Select } from '../../ui/field.tsx'
+import { FilterInput, Select } from '../../ui/field.tsx'
+
+const isUuid = (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
 
 /** The audit log of all tenants and operators. */
 export function Audit() {
   const [search, setSearch] = useSearchState()
-  const { type = '', actor = '', project = '', organization = '', from = '', to = '' } = search
+  const { type = '', actor = '', project = '', organization = '', resource = '', from = '', to = '' } = search
   const { projects, organizations, actors } = useFleetNames()
   const hasTenant = project !== '' || organization !== ''
   return (
     <FleetPage aside={<span className="text-sm text-ink-muted">kept for 90 days</span>}>
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="filter-bar">
+        <FilterInput
+          label="ID of a resource"
+          value={resource}
+          onChange={(resource) => setSearch({ resource: resource.trim() })}
+        />
         <Select
           isSmall
           label="Tenant"
@@ -50,19 +57,36 @@ export function Audit() {
         </span>
         <ActorFilter value={actor} actors={actors} onChange={(actor) => setSearch({ actor })} />
         <PeriodFilter from={from} to={to} onChange={setSearch} />
-        {(type || actor || hasTenant || from || to) && (
+        {(type || actor || hasTenant || resource || from || to) && (
           <button
             type="button"
             className="link text-sm"
             onClick={() =>
-              setSearch({ type: '', actor: '', project: '', organization: '', from: '', to: '' })
+              setSearch({
+                type: '',
+                actor: '',
+                project: '',
+                organization: '',
+                resource: '',
+                from: '',
+                to: '',
+              })
             }
           >
             Clear filters
           </button>
         )}
       </div>
-      <AuditEvents {...{ type, actor, project, organization, ...periodQuery(from, to) }} />
+      {resource && !isUuid(resource) ? (
+        <p className="card px-4 py-3 text-ink-muted">Enter the whole ID of the resource.</p>
+      ) : (
+        <AuditEvents
+          {...{ type, actor, project, organization, resource, ...periodQuery(from, to) }}
+          hasResources
+          openRow={search.open ?? ''}
+          onOpen={(open) => setSearch({ open })}
+        />
+      )}
     </FleetPage>
   )
 }

@@ -134,7 +134,7 @@ export function FleetOperations() {
   ]
   return (
     <FleetPage>
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="filter-bar">
         <Select
           isSmall
           label="Show"

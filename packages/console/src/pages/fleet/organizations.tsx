@@ -48,7 +48,7 @@ export function Organizations() {
   )
   return (
     <FleetPage actions={create}>
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="filter-bar">
         <FilterInput label="Filter by name or ID" value={search.q ?? ''} onChange={(q) => setSearch({ q })} />
         <Select
           isSmall

@@ -70,7 +70,7 @@ export function FleetVms() {
   const states = [...new Set([...shown.map((vm) => stateWord(vm.state)), ...(state ? [state] : [])])].sort()
   return (
     <FleetPage>
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="filter-bar">
         <FilterInput label="Filter by name, tenant or ID" value={q} onChange={(q) => setSearch({ q })} />
         <Select
           isSmall

@@ -77,7 +77,7 @@ export function Vms() {
             </Empty>
           ) : (
             <>
-              <div className="flex min-h-8 flex-wrap items-center gap-2">
+              <div className="filter-bar">
                 <Filters vms={data} search={search} setSearch={setSearch} />
                 <span className="figures text-ink-muted max-xl:w-full xl:ml-auto">
                   {totalText(rows, data.length, usdPerHour)}

@@ -286,7 +286,18 @@ export function fleetTests(operator: Operator): void {
     await openTabOf('Audit log')
     await main()
       .getByRole('row', { name: /Host created.*rack4-1.*operator@slipway\.local/ })
-      .waitFor()
+      .getByRole('button', { name: 'Host created' })
+      .click()
+    const details = main().getByRole('tabpanel', { name: 'Host created' })
+    await details.getByText('"name": "rack4-1"').waitFor()
+    expect(await inBothThemes(page, 'fleet-audit-details')).toEqual([])
+    const hosts = await service.operator.collect('adminHostList', {})
+    const host = hosts.find(({ name }) => name === 'rack4-1')!
+    await main().getByLabel('ID of a resource').fill('rack4-1')
+    await main().getByText('Enter the whole ID of the resource.').waitFor()
+    await main().getByLabel('ID of a resource').fill(host.id)
+    await details.waitFor()
+    expect(await main().getByRole('button', { name: 'Host created' }).count()).toBe(1)
   })
 }
 

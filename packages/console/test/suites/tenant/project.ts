@@ -134,7 +134,7 @@ export function projectTests(tenant: Tenant): void {
     expect(response.status).toBe(200)
     await closeSecret(dialog())
     const row = page.getByRole('row', { name: /^ci/ })
-    await row.getByText('write', { exact: true }).waitFor()
+    await row.getByText('read', { exact: true }).waitFor()
     expect(await page.content()).not.toContain(secret)
     await row.getByRole('button', { name: 'Revoke ci' }).click()
     await dialog().getByRole('button', { name: 'Revoke key' }).click()

@@ -168,7 +168,7 @@ function stateCell({ host, gpu }: GpuOfHost) {
   )
 }
 
-function LastFault({ gpu: { last_fault, fault_count } }: GpuOfHost) {
+function LastError({ gpu: { last_fault, fault_count } }: GpuOfHost) {
   const { at, xid, source } = last_fault
   if (!at) return noValue
   const text = xid === 0 ? 'lost without an XID' : `XID ${xid}`
@@ -190,7 +190,7 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       columns={[
         ...columnsBeforeHealth,
         { key: 'health', title: 'Health', width: '130px', cell: ({ gpu }) => <GpuBadge gpu={gpu} /> },
-        { key: 'fault', title: 'Last fault', width: 'minmax(130px, 1fr)', isFoldable: true, cell: LastFault },
+        { key: 'fault', title: 'Last error', width: 'minmax(130px, 1fr)', isFoldable: true, cell: LastError },
         // A GPU that a VM uses cannot be quarantined.
         ...(rows.every(({ gpu }) => gpu.state === 'claimed')
           ? []

@@ -37,7 +37,7 @@ export function FleetMap() {
       <Loaded query={hosts} rows={10}>
         {(data) => (
           <>
-            <div className="flex flex-wrap items-center gap-2">
+            <div className="filter-bar">
               <Select
                 isSmall
                 label="Family"

@@ -142,7 +142,7 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
         value={chosen}
         onChange={setChosen}
         autoFocus
-        hint={`A VM in ${address.location}. Its current public address will be replaced.`}
+        hint={`Choose a VM in ${address.location}. If it has an address, this one replaces it.`}
         choices={[{ value: '', label: 'Choose a VM' }, ...choices.map(choiceOf)]}
       />
       {vm && (

@@ -169,11 +169,11 @@ export function Deliveries({
   )
 }
 
-/** The result of the last attempt, and the number of attempts if there was more than one. */
+/** The result of the last attempt, and the number of attempts unless the first one succeeded. */
 const LastResponse = ({ delivery }: { delivery: WebhookDelivery }) => (
   <>
     <Name text={responseText(delivery)} />
-    {delivery.attempts > 1 && (
+    {(delivery.attempts > 1 || stateOf(delivery) === 'retrying') && (
       <span className="text-ink-muted">
         , <NoBreak>{plural(delivery.attempts, 'attempt')}</NoBreak>
       </span>
