@@ -157,7 +157,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     const project_id = scene.projects['with-20']!
     const [webhook] = await scene.owner.collect('webhookList', { project_id })
     const page = await inProject(scene, `/settings/webhooks/${webhook!.id}`)
-    await page.getByRole('row').getByRole('button', { name: 'Webhook test' }).first().click()
+    await page.getByRole('row').getByRole('button', { name: 'Test event' }).first().click()
     await page.getByRole('tab', { name: 'Payload' }).scrollIntoViewIfNeeded()
     return page
   },

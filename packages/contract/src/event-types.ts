@@ -192,3 +192,6 @@ export const isEventSelector = (text: string): boolean =>
 
 /** The format of a selector: a type, a group of types such as `vm.*`, or `*`. */
 export const eventTypesPattern = '^(\\*|[a-z_]+(\\.[a-z_]+)*(\\.\\*)?)$'
+
+/** A webhook is paused if none of its deliveries succeeds for this long. */
+export const pauseAfterFailingS = 3 * 86_400

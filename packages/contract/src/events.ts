@@ -139,6 +139,9 @@ export const WebhookWithSecret = record('WebhookWithSecret', {
   }),
 })
 
+export const deliveryStates = ['pending', 'delivered', 'failed'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+
 export const WebhookDelivery = record('WebhookDelivery', {
   id: Uuid,
   event_id: Uuid,
@@ -146,7 +149,7 @@ export const WebhookDelivery = record('WebhookDelivery', {
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
   resource_name: Type.String({ description: 'The name of the resource. Empty if the resource has no name.' }),
-  state: Type.Enum(['pending', 'delivered', 'failed']),
+  state: Type.Enum([...deliveryStates]),
   attempts: Type.Integer(),
   response_status: Type.Integer({
     description: 'The HTTP status of the last attempt; 0 if there was no response.',
@@ -245,7 +248,10 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'List deliveries',
     access: 'viewer',
-    query: PageQuery,
+    query: Type.Object({
+      ...pageQuery,
+      state: Type.Optional(Type.Enum([...deliveryStates], { description: 'Only deliveries in this state.' })),
+    }),
     response: pagedList('WebhookDeliveryList', WebhookDelivery),
   },
   webhookDeliveryGet: {

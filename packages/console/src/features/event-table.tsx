@@ -24,6 +24,7 @@ import {
   zonedTitle,
 } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
+import { Copyable } from '../ui/copy.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Name, NoBreak, Sentence } from '../ui/no-break.tsx'
 import { Skeleton } from '../ui/page.tsx'
@@ -146,7 +147,7 @@ interface EventRowsProps {
   /** Shows the source addresses, which only admins may see. */
   hasAddresses?: boolean
   /** Returns the tenant of an event, for lists with events of several tenants. */
-  tenantOf?: ((event: ListedEvent) => string) | undefined
+  tenantOf?: ((event: ListedEvent) => Tenant) | undefined
   /** True on operator pages, which show the name of every actor and link to fleet pages. */
   isFleet?: boolean
   /** Names of resources by ID, for events that do not contain them. */
@@ -161,6 +162,12 @@ interface EventRowsProps {
 }
 
 const noNames: ReadonlyMap<string, string> = new Map()
+
+/** The organization of an event, and its project if it has one. */
+export interface Tenant {
+  organizationId: string
+  text: string
+}
 
 /** Operators also see the project and organization of an event. */
 export type ListedEvent = Event & { project_id?: string; organization_id?: string }
@@ -320,12 +327,20 @@ function failureOf({ data }: Event): string {
   return typeof message === 'string' ? message : ''
 }
 
-const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => ({
+const tenantColumn = (tenantOf: (event: ListedEvent) => Tenant): Column<Row> => ({
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
   isFoldable: true,
-  cell: ({ event }) => <Sentence text={tenantOf(event) || noValue} />,
+  cell: ({ event }) => {
+    const { organizationId, text } = tenantOf(event)
+    if (!organizationId) return <Sentence text={text || noValue} />
+    return (
+      <Link to="/fleet/organizations/$organizationId" params={{ organizationId }} className="link">
+        <Sentence text={text} />
+      </Link>
+    )
+  },
 })
 
 const hasDuration = ({ event, events }: Row): boolean => events.length > 1 && operationOf(event) !== ''
@@ -348,7 +363,8 @@ const addressColumn: Column<Row> = {
   // Only the event of the request has the client's address; the server writes the later events.
   cell: ({ events }) => {
     const address = events.findLast(({ client_address }) => client_address)?.client_address
-    return address ? <span className="mono">{address}</span> : noValue
+    if (address) return <span className="mono">{address}</span>
+    return <span title="Written by the server, not by a request">{noValue}</span>
   },
 }
 
@@ -370,20 +386,22 @@ const fleetFolders: Record<string, string> = {
 
 function ResourceCell({ event, base, known }: ResourceCellProps) {
   const { resource_type, resource_id } = event
-  const words = (
-    <>
-      {resourceText(resource_type)}{' '}
-      {known ? <Name text={known} /> : resource_id && <NoBreak>…{shortId(resource_id)}</NoBreak>}
-    </>
-  )
+  const kind = resourceText(resource_type)
+  const shortened = <Copyable text={resource_id} shown={`…${shortId(resource_id)}`} />
+  const name = known ? <Name text={known} /> : resource_id && shortened
   const folder = (base === '/fleet' ? fleetFolders : folders)[resource_type]
-  if (!folder || !base) return <span title={resource_id}>{words}</span>
+  if (!folder || !base || !known)
+    return (
+      <span title={resource_id}>
+        {kind} {name}
+      </span>
+    )
   return (
-    <Link
-      {...({ to: `${base}/${folder}/${resource_id}` } as LinkProps)}
-      className="hover:text-accent-text hover:underline"
-    >
-      {words}
-    </Link>
+    <>
+      {kind}{' '}
+      <Link {...({ to: `${base}/${folder}/${resource_id}` } as LinkProps)} className="link">
+        {name}
+      </Link>
+    </>
   )
 }

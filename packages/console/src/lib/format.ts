@@ -188,6 +188,7 @@ const eventTexts: Record<string, string> = {
   'reservation.ending': 'Reservation ends soon',
   'reservation.short': 'Reserved GPUs missing',
   'user.operator_granted': 'Operator invitation accepted',
+  'webhook.test': 'Webhook test sent',
   'user.operator_removed': 'Operator role removed',
   'user.reset_mailed': 'Password reset link sent',
   'user.reset_offered': 'Password reset link created',

@@ -203,12 +203,12 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await page.getByRole('button', { name: 'Undo' }).click()
     await main().getByText(receiver.url, { exact: true }).waitFor()
     await main().getByRole('button', { name: 'Send test' }).click()
-    const delivery = main().getByRole('row', { name: /test/ })
+    const delivery = main().getByRole('row', { name: /Test event/ })
     await delivery.getByText('responded with 500').waitFor()
     await delivery.getByText('retrying').waitFor()
     await delivery.getByText(/^(in \d+ \w+|now)$/).waitFor()
     await delivery.getByText('this webhook').waitFor()
-    const detail = delivery.getByRole('button', { name: /test/ })
+    const detail = delivery.getByRole('button', { name: 'Test event' })
     await detail.click()
     await delivery.getByText('"type": "webhook.test"').first().waitFor()
     await delivery.getByRole('tab', { name: 'Response 500' }).click()
@@ -220,7 +220,9 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
     // An active webhook whose deliveries fail is shown as failing.
     await main()
-      .getByText(/^since .+, next attempt (in \d+ \w+|now)\. Last error: .+$/)
+      .getByText(
+        /^since .+: .+\. Next attempt (in \d+ \w+|now)\. Will be paused on .+ unless a delivery succeeds; waiting deliveries are kept\.$/,
+      )
       .waitFor()
     await page
       .getByRole('navigation', { name: 'Breadcrumbs' })

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { pauseAfterFailingS } from '@slipway/contract/event-types'
 import { addressGuard } from '../domain/public-address.ts'
 import { openSecret } from '../domain/secret-key.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
@@ -27,7 +28,6 @@ export const retryPausesS = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_80
 const attemptMs = 10_000
 /** Longer than an attempt, so that another worker takes over only interrupted attempts. */
 const leaseMs = 30_000
-const pauseAfterFailingS = 3 * 86_400
 /** A receiver that takes longer counts as slow. */
 const quickMs = 1_000
 /** The pause for a receiver that failed. It doubles with each failure, up to `longest`. */

@@ -119,6 +119,13 @@ test('a delivery is retried with growing pauses for a day, then given up, and ca
     params: { webhook_id, delivery_id: failed!.id },
   })
   expect(replay).toMatchObject({ state: 'pending', event_id: failed!.event_id })
+  const idsIn = async (state: 'pending' | 'delivered' | 'failed') => {
+    const { items } = await service.ok('webhookDeliveryList', { params: { webhook_id }, query: { state } })
+    return items.map(({ id }) => id)
+  }
+  expect(await idsIn('pending')).toEqual([replay.id])
+  expect(await idsIn('failed')).toEqual([failed!.id])
+  expect(await idsIn('delivered')).toEqual([])
   await deliver()
   const [replayed] = await deliveries(webhook_id)
   expect(replayed).toMatchObject({ id: replay.id, state: 'delivered' })

@@ -1,9 +1,11 @@
 import type { ListItem } from '@slipway/sdk'
-import { command } from '../../core/command.ts'
+import { command, oneOf } from '../../core/command.ts'
 import { refArgument } from '../../core/resource.ts'
 import { type Column, printList } from '../../output/print.ts'
 import { ageOf } from '../../output/text.ts'
 import { webhooks, webhookTarget } from './resource.ts'
+
+const states = ['pending', 'delivered', 'failed'] as const
 
 const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
   { name: 'id', value: (delivery) => delivery.id },
@@ -15,17 +17,21 @@ const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
   { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', hideOrder: 1 },
 ]
 
-export const webhookDeliveries = command<{ ref: string }>({
+export const webhookDeliveries = command<{ ref: string; state?: (typeof states)[number] }>({
   name: 'deliveries',
   summary: 'list deliveries of a webhook',
   arguments: [refArgument(webhooks)],
+  options: [{ flags: '--state <state>', ...oneOf(states) }],
   columns,
-  examples: ['slipway webhook deliveries https://hooks.example.com/slipway'],
-  async run(cli, { ref }) {
+  examples: [
+    'slipway webhook deliveries https://hooks.example.com/slipway',
+    'slipway webhook deliveries https://hooks.example.com/slipway --state failed',
+  ],
+  async run(cli, { ref, state }) {
     const target = await webhookTarget(cli, ref)
     await printList(
       cli,
-      await cli.client.collect('webhookDeliveryList', target),
+      await cli.client.collect('webhookDeliveryList', { ...target, ...(state && { state }) }),
       columns,
       'webhookDeliveryList',
     )

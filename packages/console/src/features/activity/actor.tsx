@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { shortId } from '../../lib/format.ts'
 import { Name, NoBreak } from '../../ui/no-break.tsx'
 
@@ -25,9 +26,16 @@ function actorText(actor: string, { nameOf, actors, isFleet }: Names): string {
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
-/** Shows the actor of an event. A line never breaks inside an id. */
+/** Shows the actor of an event. Operators can open the page of a user. A line never breaks inside an id. */
 export function Actor({ actor, names }: { actor: string; names: Names }) {
   const words = actorText(actor, names)
+  const [type, userId = ''] = actor.split(':')
+  if (names.isFleet && type === 'user')
+    return (
+      <Link to="/fleet/users/$userId" params={{ userId }} className="link">
+        <Name text={words} />
+      </Link>
+    )
   const [, kind, id] = /^(.+) (…\w+)$/.exec(words) ?? []
   return (
     <span title={`${words} (${actor})`}>

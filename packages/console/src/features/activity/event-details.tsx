@@ -3,6 +3,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { operationOf } from '../../lib/event-groups.ts'
 import { eventTypeText } from '../../lib/format.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
 import { Loaded } from '../../ui/loaded.tsx'
 import { TextTabs } from '../../ui/text-tabs.tsx'
 import { Steps } from '../steps.tsx'
@@ -18,6 +19,8 @@ interface EventDetailsProps {
 export default function EventDetails({ projectId, events }: EventDetailsProps) {
   const operationId = operationOf(events[0]!)
   const byType = new Map(events.map((event) => [event.type, event]))
+  const [search, setSearch] = useSearchState()
+  const { resource_id } = events[0]!
   return (
     <div className="flex flex-col gap-3">
       {projectId && operationId && <OperationSteps projectId={projectId} operationId={operationId} />}
@@ -29,6 +32,17 @@ export default function EventDetails({ projectId, events }: EventDetailsProps) {
           return { name, text, shown: text, copyLabel: 'Copy this event', empty: '' }
         })}
       />
+      {resource_id !== search.resource && (
+        <div>
+          <button
+            type="button"
+            className="link text-sm"
+            onClick={() => setSearch({ resource: resource_id, open: '' })}
+          >
+            Show all events of this resource
+          </button>
+        </div>
+      )}
     </div>
   )
 }

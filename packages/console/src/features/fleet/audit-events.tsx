@@ -4,7 +4,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Loaded } from '../../ui/loaded.tsx'
 import { systemActor } from '../activity/actor.tsx'
-import { EventRows, type ListedEvent, OlderEvents } from '../event-table.tsx'
+import { EventRows, type ListedEvent, OlderEvents, type Tenant } from '../event-table.tsx'
 import { projectText } from './project-picker.tsx'
 
 const rarelyChangesMs = 60_000
@@ -46,7 +46,7 @@ interface AuditEventsProps {
 export function AuditEvents({ limit = 100, openRow, onOpen, ...given }: AuditEventsProps) {
   const { hasResources = !given.resource, ...filter } = given
   const { type, actor, project, organization, resource, start, end } = filter
-  const { actors, tenants, names } = useFleetNames()
+  const { projects, actors, tenants, names } = useFleetNames()
   const events = useInfiniteQuery({
     queryKey: ['adminEventList', { ...filter, limit }],
     initialPageParam: '',
@@ -69,9 +69,12 @@ export function AuditEvents({ limit = 100, openRow, onOpen, ...given }: AuditEve
     // Each read is recorded in the audit log of every tenant shown, so the list does not poll.
     refetchInterval: false,
   })
-  const tenantOf = ({ project_id = '', organization_id = '', resource_id }: ListedEvent) =>
+  const tenantOf = ({ project_id = '', organization_id = '', resource_id }: ListedEvent): Tenant => {
     // If an operator viewed an organization, the event's resource is the organization, and no other field names it.
-    tenants.get(project_id) ?? tenants.get(organization_id) ?? tenants.get(resource_id) ?? ''
+    const id = [project_id, organization_id, resource_id].find((each) => tenants.has(each)) ?? ''
+    const project = projects.find((each) => each.id === id)
+    return { organizationId: project?.organization_id ?? id, text: tenants.get(id) ?? '' }
+  }
   return (
     <>
       <Loaded query={events}>

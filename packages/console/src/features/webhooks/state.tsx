@@ -1,3 +1,4 @@
+import { pauseAfterFailingS } from '@slipway/contract/event-types'
 import type { Webhook } from '@slipway/sdk'
 import { StateBadge } from '../../ui/state.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
@@ -7,7 +8,7 @@ export const webhookPollMs = 3_000
 
 interface WebhookStateProps {
   webhook: Webhook
-  /** Why the last attempt failed, if it is known. */
+  /** Why the last attempt failed, if it is known. With it, the text also says when the webhook will be paused. */
   lastError?: string
 }
 
@@ -15,17 +16,24 @@ interface WebhookStateProps {
 export function WebhookState({ webhook, lastError = '' }: WebhookStateProps) {
   const { state, failing_since, next_attempt_at } = webhook
   if (state !== 'active' || !failing_since) return <StateBadge state={state} />
+  const pausedAt = new Date(Date.parse(failing_since) + pauseAfterFailingS * 1000).toISOString()
   return (
     <span className="inline-flex flex-wrap items-baseline gap-x-2">
       <StateBadge state="failing" />
       <span className="text-sm text-ink-muted">
         since <Timestamp iso={failing_since} />
+        {lastError && `: ${lastError}`}
         {next_attempt_at && (
           <>
-            , next attempt <Until iso={next_attempt_at} />
+            . Next attempt <Until iso={next_attempt_at} />
           </>
         )}
-        {lastError && `. Last error: ${lastError}`}
+        {lastError && (
+          <>
+            . Will be paused on <Timestamp iso={pausedAt} /> unless a delivery succeeds; waiting deliveries
+            are kept.
+          </>
+        )}
       </span>
     </span>
   )

@@ -1,11 +1,15 @@
 import { eventTypes } from '@slipway/contract/event-types'
-import { ActorFilter, PeriodFilter, periodQuery } from '../../features/activity/filters.tsx'
+import { keepPreviousData } from '@tanstack/react-query'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { ActorFilter, PeriodFilter, periodQuery, useDebouncedText } from '../../features/activity/filters.tsx'
 import { AuditEvents, useFleetNames } from '../../features/fleet/audit-events.tsx'
 import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { eventTypeText } from '../../lib/format.ts'
+import { eventTypeText, resourceText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { FilterInput, Select } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
 
 const isUuid = (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
 
@@ -19,7 +23,7 @@ export function Audit() {
     <FleetPage aside={<span className="text-sm text-ink-muted">kept for 90 days</span>}>
       <div className="filter-bar">
         <FilterInput
-          label="ID of a resource"
+          label="Search by resource name or ID"
           value={resource}
           onChange={(resource) => setSearch({ resource: resource.trim() })}
         />
@@ -78,7 +82,7 @@ export function Audit() {
         )}
       </div>
       {resource && !isUuid(resource) ? (
-        <p className="card px-4 py-3 text-ink-muted">Enter the whole ID of the resource.</p>
+        <FoundResources text={resource} onChoose={(resource) => setSearch({ resource })} />
       ) : (
         <AuditEvents
           {...{ type, actor, project, organization, resource, ...periodQuery(from, to) }}
@@ -88,5 +92,36 @@ export function Audit() {
         />
       )}
     </FleetPage>
+  )
+}
+
+/** The resources with this name. The audit log is searched by ID, because names can be used again. */
+function FoundResources({ text, onChoose }: { text: string; onChoose: (id: string) => void }) {
+  const q = useDebouncedText(text)
+  const found = useQuery({ ...read('adminSearch', { query: { q } }), placeholderData: keepPreviousData })
+  return (
+    <Loaded query={found} rows={2}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <p className="card px-4 py-3 text-ink-muted">
+            No resource has this name. Deleted resources are found only by their whole ID.
+          </p>
+        ) : (
+          <ul aria-label="Resources" className="card px-4 py-2">
+            {items.map(({ resource_type, resource_id, name, organization_name, project_name }) => (
+              <li key={resource_id} className="py-1">
+                {resourceText(resource_type)}{' '}
+                <button type="button" className="link" onClick={() => onChoose(resource_id)}>
+                  {name}
+                </button>{' '}
+                <span className="text-ink-muted">
+                  {[organization_name, project_name].filter(Boolean).join(' / ')}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
   )
 }

@@ -156,15 +156,17 @@ export function fleetTests(operator: Operator): void {
     await main()
       .getByRole('table', { name: 'GPUs to check' })
       .getByRole('row', {
-        name: new RegExp(`^${host.name} us-east1-a ${gpu!.pci_address}.*suspect.*XID 31, by guest`),
+        name: new RegExp(
+          `^${host.name} us-east1-a ${gpu!.pci_address}.*suspect.*XID 31: invalid memory access by a program, reported by guest`,
+        ),
       })
       .waitFor()
     await main().getByLabel('Group by').selectOption('By XID')
     await main()
-      .getByRole('row', { name: `XID 79 2 0 0 ${shownToday}` })
+      .getByRole('row', { name: `XID 79: fell off the PCIe bus 2 0 0 ${shownToday}` })
       .waitFor()
     await main()
-      .getByRole('row', { name: `XID 31 0 0 1 ${shownToday}` })
+      .getByRole('row', { name: `XID 31: invalid memory access by a program 0 0 1 ${shownToday}` })
       .waitFor()
     await main().getByLabel('Time range').selectOption('Last 7 days')
     await main()
@@ -293,10 +295,13 @@ export function fleetTests(operator: Operator): void {
     expect(await inBothThemes(page, 'fleet-audit-details')).toEqual([])
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(({ name }) => name === 'rack4-1')!
-    await main().getByLabel('ID of a resource').fill('rack4-1')
-    await main().getByText('Enter the whole ID of the resource.').waitFor()
-    await main().getByLabel('ID of a resource').fill(host.id)
+    const search = main().getByLabel('Search by resource name or ID')
+    await search.fill('no-such-rack')
+    await main().getByText('No resource has this name.').waitFor()
+    await search.fill('rack4-1')
+    await main().getByRole('list', { name: 'Resources' }).getByRole('button', { name: 'rack4-1' }).click()
     await details.waitFor()
+    expect(await search.inputValue()).toBe(host.id)
     expect(await main().getByRole('button', { name: 'Host created' }).count()).toBe(1)
   })
 }

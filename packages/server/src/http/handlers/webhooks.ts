@@ -37,10 +37,12 @@ export const webhookHandlers = {
   webhookTest: async ({ tx, by, params }) => deliveryView(await testWebhook(tx, by, params.webhook_id)),
 
   async webhookDeliveryList(context) {
-    const { tx, project, params } = context
+    const { tx, project, params, query } = context
     const { id } = requireFound('webhook', await findWebhook(tx, project.projectId, params.webhook_id))
-    const read = async (before: string | null, limit: number) =>
-      withResourceNames(tx, await listDeliveries(tx, id, before === null ? null : Number(before), limit))
+    const read = async (before: string | null, limit: number) => {
+      const beforeSeq = before === null ? null : Number(before)
+      return withResourceNames(tx, await listDeliveries(tx, id, query.state ?? null, beforeSeq, limit))
+    }
     return page(context, read, deliveryView, (row) => String(row.seq))
   },
 

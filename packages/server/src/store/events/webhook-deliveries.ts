@@ -88,15 +88,16 @@ const requestedAgo = statement<{ ago_s: number }, { webhookId: string; count: nu
 
 export const listDeliveries = statement<
   DeliveryWithResource,
-  { webhookId: string; beforeSeq: number | null; limit: number }
+  { webhookId: string; state: DeliveryRow['state'] | null; beforeSeq: number | null; limit: number }
 >(
   'webhook_delivery_list',
   `${withResource(`
      SELECT * FROM webhook_deliveries
      WHERE webhook_id = :webhookId AND seq < coalesce(:beforeSeq::bigint, 9223372036854775807)
+       AND (:state::text IS NULL OR state = :state)
      ORDER BY seq DESC LIMIT :limit`)}
    ORDER BY d.seq DESC`,
-).allBy('webhookId', 'beforeSeq', 'limit')
+).allBy('webhookId', 'state', 'beforeSeq', 'limit')
 
 export const findDelivery = statement<DeliveryWithResource, { webhookId: string; id: string }>(
   'webhook_delivery_find',

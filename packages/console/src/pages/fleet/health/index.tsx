@@ -13,6 +13,7 @@ import { FleetPage } from '../../../features/page-tabs.tsx'
 import { readNow } from '../../../lib/clock.ts'
 import { plural } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
+import { xidText } from '../../../lib/xid-texts.ts'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
@@ -86,7 +87,7 @@ export function FleetHealth() {
       </Section>
       <Section
         title="GPUs to check"
-        about="A suspect GPU is checked as soon as no VM uses it. If it passes, it returns to stock; otherwise it stays in quarantine."
+        about="A suspect GPU is checked as soon as no VM uses it. If it passes, it returns to stock; if not, it is quarantined."
       >
         <Loaded query={hosts} rows={3}>
           {(data) => <GpusToCheck hosts={data} />}
@@ -98,7 +99,7 @@ export function FleetHealth() {
 
 const withXidText = (item: GpuFaultDay): GpuFaultDay => ({
   ...item,
-  group: item.group === '0' ? 'lost without an XID' : item.group && `XID ${item.group}`,
+  group: item.group && xidText(Number(item.group)),
 })
 
 function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number; by: Grouping }) {
@@ -151,7 +152,7 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
 /** Where there is little width, the health matters more than the state. A claimed GPU shows its VM. */
 const columnsBeforeHealth = gpuColumns.map((column) =>
   column.key === 'state'
-    ? { ...column, width: 'minmax(170px, 1.6fr)', isFoldable: true, cell: stateCell }
+    ? { ...column, width: 'minmax(150px, 1.3fr)', isFoldable: true, cell: stateCell }
     : column,
 )
 
@@ -160,7 +161,7 @@ function stateCell({ host, gpu }: GpuOfHost) {
   if (!vm) return <StateBadge state={gpu.state} />
   return (
     <>
-      used by <TenantVmLink vm={vm} />{' '}
+      used by <TenantVmLink vm={vm} className="link" />{' '}
       <span className="text-ink-muted">
         <Sentence text={`${vm.organization_name} / ${vm.project_name}`} />
       </span>
@@ -171,10 +172,12 @@ function stateCell({ host, gpu }: GpuOfHost) {
 function LastError({ gpu: { last_fault, fault_count } }: GpuOfHost) {
   const { at, xid, source } = last_fault
   if (!at) return noValue
-  const text = xid === 0 ? 'lost without an XID' : `XID ${xid}`
   return (
-    <span title={`Reported by the ${source}. ${plural(fault_count, 'fault')} in all.`}>
-      {source === 'guest' ? `${text}, by guest` : text}, <Ago iso={at} />
+    <span title={`${plural(fault_count, 'error')} recorded`}>
+      {xidText(xid)},{' '}
+      <span className="text-ink-muted">
+        {source === 'guest' ? 'reported by guest' : 'found by host'} <Ago iso={at} />
+      </span>
     </span>
   )
 }
@@ -190,7 +193,13 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       columns={[
         ...columnsBeforeHealth,
         { key: 'health', title: 'Health', width: '130px', cell: ({ gpu }) => <GpuBadge gpu={gpu} /> },
-        { key: 'fault', title: 'Last error', width: 'minmax(130px, 1fr)', isFoldable: true, cell: LastError },
+        {
+          key: 'fault',
+          title: 'Last error',
+          width: 'minmax(190px, 1.8fr)',
+          isFoldable: true,
+          cell: LastError,
+        },
         // A GPU that a VM uses cannot be quarantined.
         ...(rows.every(({ gpu }) => gpu.state === 'claimed')
           ? []

@@ -10,6 +10,7 @@ import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
+import { Select } from '../../../ui/field.tsx'
 import { Name, NoBreak } from '../../../ui/no-break.tsx'
 import { Skeleton } from '../../../ui/page.tsx'
 import { RowToggle } from '../../../ui/row-toggle.tsx'
@@ -18,11 +19,20 @@ import { type Column, Table } from '../../../ui/table.tsx'
 import { Timestamp, Until } from '../../../ui/time.tsx'
 import { connectionErrorText, DeliveryDetail } from './delivery-detail.tsx'
 
+/** Returns the delivery that is tried first: the one with the earliest time. The rows are newest first. */
+const firstOf = (rows: WebhookDelivery[]): WebhookDelivery | undefined =>
+  rows
+    .filter(({ next_attempt_at }) => next_attempt_at)
+    .toReversed()
+    .toSorted((one, other) => one.next_attempt_at.localeCompare(other.next_attempt_at))[0]
+
+const states = ['pending', 'delivered', 'failed'] as const
+
 const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
 /** Reads the deliveries of a webhook, newest first. */
-function useDeliveries(webhookId: string) {
-  const target = { project_id: useProjectId(), webhook_id: webhookId }
+function useDeliveries(webhookId: string, state?: WebhookDelivery['state']) {
+  const target = { project_id: useProjectId(), webhook_id: webhookId, ...(state && { state }) }
   return useInfiniteQuery({
     queryKey: ['webhookDeliveryList', target],
     initialPageParam: '',
@@ -59,7 +69,8 @@ export function Deliveries({
   const target = { project_id: projectId, webhook_id: webhookId }
   const whyNot = useWhyNot('admin')
   const [search, setSearch] = useSearchState()
-  const deliveries = useDeliveries(webhookId)
+  const state = states.find((each) => each === search.state)
+  const deliveries = useDeliveries(webhookId, state)
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
     done: () => 'Delivery queued again',
@@ -82,6 +93,7 @@ export function Deliveries({
       />
     ),
   )
+  const first = deliveries.hasNextPage ? undefined : firstOf(rows)
   const nextAttempt: Column<WebhookDelivery> = {
     key: 'next',
     title: 'Next attempt',
@@ -89,7 +101,12 @@ export function Deliveries({
     isFoldable: true,
     cell: (delivery) =>
       isPending(delivery) && (
-        <NextAttempt delivery={delivery} isPaused={isPaused} webhookNextAt={webhookNextAt} />
+        <NextAttempt
+          delivery={delivery}
+          isFirst={delivery === first}
+          isPaused={isPaused}
+          webhookNextAt={webhookNextAt}
+        />
       ),
   }
   const columns: Column<WebhookDelivery>[] = [
@@ -103,7 +120,7 @@ export function Deliveries({
           title={`Payload and response of ${event_type}`}
           onToggle={() => setSearch({ delivery: id === search.delivery ? '' : id })}
         >
-          {eventTypeText(event_type)}
+          {event_type === 'webhook.test' ? 'Test event' : eventTypeText(event_type)}
         </RowToggle>
       ),
     },
@@ -130,7 +147,7 @@ export function Deliveries({
     },
     {
       key: 'created_at',
-      title: zonedTitle('Created'),
+      title: zonedTitle('Queued'),
       width: '170px',
       align: 'right',
       cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds hasZone={false} />,
@@ -139,6 +156,20 @@ export function Deliveries({
   ]
   return (
     <>
+      {(rows.length > 0 || state) && (
+        <div className="filter-bar">
+          <Select
+            isSmall
+            label="State"
+            value={state ?? ''}
+            onChange={(state) => setSearch({ state })}
+            choices={[
+              { value: '', label: 'Any state' },
+              ...states.map((each) => ({ value: each, label: each })),
+            ]}
+          />
+        </div>
+      )}
       <Table
         label="Deliveries"
         rows={rows}
@@ -154,7 +185,7 @@ export function Deliveries({
         }
         empty={
           <p className="card px-4 py-3 text-ink-muted">
-            No deliveries yet. Use “Send test” to send a test event.
+            {state ? `No ${state} deliveries.` : 'No deliveries yet. Use “Send test” to send a test event.'}
           </p>
         }
       />
@@ -191,20 +222,21 @@ interface ResourceCellProps {
 function ResourceCell({ delivery, webhookId, projectId }: ResourceCellProps) {
   const { resource_type, resource_id, resource_name } = delivery
   if (resource_id === webhookId) return 'this webhook'
-  const words = (
-    <>
-      {resourceText(resource_type)} {resource_name || <NoBreak>…{shortId(resource_id)}</NoBreak>}
-    </>
-  )
-  if (resource_type !== 'vm') return <span title={resource_id}>{words}</span>
+  const kind = resourceText(resource_type)
+  const name = resource_name || <NoBreak>…{shortId(resource_id)}</NoBreak>
+  if (resource_type !== 'vm')
+    return (
+      <span title={resource_id}>
+        {kind} {name}
+      </span>
+    )
   return (
-    <Link
-      to="/projects/$projectId/vms/$vmId"
-      params={{ projectId, vmId: resource_id }}
-      className="hover:text-accent-text hover:underline"
-    >
-      {words}
-    </Link>
+    <>
+      {kind}{' '}
+      <Link to="/projects/$projectId/vms/$vmId" params={{ projectId, vmId: resource_id }} className="link">
+        {name}
+      </Link>
+    </>
   )
 }
 
@@ -214,14 +246,19 @@ const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
 
 interface NextAttemptProps {
   delivery: WebhookDelivery
+  isFirst: boolean
   isPaused: boolean
   webhookNextAt: string
 }
 
-/** The events of a resource are delivered in order, so an event can wait for earlier ones. */
-function NextAttempt({ delivery: { next_attempt_at }, isPaused, webhookNextAt }: NextAttemptProps) {
+/**
+ * The events of a resource are delivered in order, so an event can wait for earlier ones. After a pause of a failing
+ * webhook, the first delivery is tried, and the others can wait until one succeeds.
+ */
+function NextAttempt({ delivery: { next_attempt_at }, isFirst, isPaused, webhookNextAt }: NextAttemptProps) {
+  if (isPaused) return 'when resumed'
+  if (!next_attempt_at) return 'after earlier events'
   // ISO timestamps in the same format can be compared as strings.
-  if (next_attempt_at)
-    return <Until iso={next_attempt_at > webhookNextAt ? next_attempt_at : webhookNextAt} />
-  return isPaused ? 'when resumed' : 'after earlier events'
+  if (next_attempt_at > webhookNextAt) return <Until iso={next_attempt_at} />
+  return isFirst ? <Until iso={webhookNextAt} /> : 'after recovery'
 }

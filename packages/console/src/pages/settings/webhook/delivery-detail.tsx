@@ -18,34 +18,34 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
   })
   return (
     <Loaded query={delivery} rows={3}>
-      {({ payload, response_status, response_body, error, event_id }) => (
-        <div className="flex flex-col gap-2">
-          <TextTabs
-            label="Request and response"
-            texts={[
-              {
-                name: 'Payload',
-                text: payload,
-                copyLabel: 'Copy the payload',
-                shown: indented(payload),
-                empty: 'Not sent yet',
-              },
-              {
-                name: response_status ? `Response ${response_status}` : 'Response',
-                text: response_body,
-                copyLabel: 'Copy the response',
-                shown: indented(response_body),
-                empty: response_status
-                  ? 'No text in the response'
-                  : connectionErrorText(error) || 'No response yet',
-              },
-            ]}
-          />
-          <p className="flex flex-wrap items-center gap-x-2 text-sm text-ink-muted">
-            Event ID, sent as webhook-id <Copyable text={event_id} />
-          </p>
-        </div>
-      )}
+      {({ payload, response_status, response_body, error, event_id }) => {
+        const sent = {
+          name: 'Payload',
+          text: payload,
+          copyLabel: 'Copy the payload',
+          shown: indented(payload),
+          empty: 'Not sent yet',
+        }
+        const result = {
+          name: response_status ? `Response ${response_status}` : error ? 'Error' : 'Response',
+          text: response_body,
+          copyLabel: 'Copy the response',
+          shown: indented(response_body),
+          empty: response_status ? 'No text in the response' : error || 'No response yet',
+        }
+        return (
+          <div className="flex flex-col gap-2">
+            <TextTabs
+              label="Request and response"
+              // The reason of a failure first.
+              texts={error && !response_status ? [result, sent] : [sent, result]}
+            />
+            <p className="flex flex-wrap items-center gap-x-2 text-sm text-ink-muted">
+              Event ID (header webhook-id) <Copyable text={event_id} />
+            </p>
+          </div>
+        )
+      }}
     </Loaded>
   )
 }
@@ -53,7 +53,7 @@ export function DeliveryDetail({ target, isPending }: DeliveryDetailProps) {
 /** Returns frequent connection errors in words, and other errors unchanged. */
 export const connectionErrorText = (error: string): string =>
   error
-    .replace(/^getaddrinfo (?:ENOTFOUND|EAI_AGAIN) /, 'host name not found: ')
+    .replace(/^getaddrinfo (?:ENOTFOUND|EAI_AGAIN) .*/, 'host name not found')
     .replace(/^connect ECONNREFUSED /, 'connection refused: ')
 
 /** Returns JSON with indentation, and other text unchanged. */

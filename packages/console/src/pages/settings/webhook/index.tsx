@@ -46,7 +46,10 @@ export function WebhookPage() {
           ]}
         />
       )}
-      <Section title="Deliveries">
+      <Section
+        title="Deliveries"
+        about="The events of each resource are delivered in order. Test events do not wait for earlier events."
+      >
         <Deliveries
           webhookId={webhookId}
           isPaused={webhook?.state === 'paused'}
