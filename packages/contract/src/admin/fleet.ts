@@ -35,9 +35,12 @@ export const Gpu = record('Gpu', {
       'Whether a fault was reported. A suspect GPU returns to stock only after it passes a check, or when an operator frees it.',
   }),
   fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
-  // An application error is recorded too, but does not make the GPU suspect.
   last_fault: record('GpuLastFault', {
-    at: Type.String({ ...Timestamp, description: 'Empty if no fault was recorded.' }),
+    at: Type.String({
+      ...Timestamp,
+      description:
+        'Empty if no fault was recorded. The last fault can be an application error, which does not make the GPU suspect.',
+    }),
     xid: Type.Integer({
       description: 'The XID error that the driver reported; 0 if the GPU was lost without one.',
     }),

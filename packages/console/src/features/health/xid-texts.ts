@@ -1,6 +1,5 @@
 /** What frequent XID errors of the NVIDIA driver mean. */
 const texts: Record<number, string> = {
-  0: 'lost without an XID',
   13: 'exception of a program',
   31: 'invalid memory access by a program',
   43: 'work of a program stopped',
@@ -20,7 +19,7 @@ const texts: Record<number, string> = {
 
 /** Returns the XID and, if it is known, its meaning: "XID 79: fell off the PCIe bus". */
 export function xidText(xid: number): string {
+  if (xid === 0) return 'lost without an XID'
   const text = texts[xid]
-  if (xid === 0) return texts[0]!
   return text ? `XID ${xid}: ${text}` : `XID ${xid}`
 }

@@ -131,7 +131,7 @@ export function fleetTests(operator: Operator): void {
     await service.sql(
       `INSERT INTO gpu_faults (gpu_id, xid, source, at)
        SELECT $1, xid, source, slipway_now() - days * interval '1 day' - xid * interval '1 millisecond'
-       FROM (VALUES (79, 'host', 0), (48, 'guest', 0), (31, 'guest', 0), (79, 'host', 5)) f (xid, source, days)`,
+       FROM (VALUES (79, 'host', 5), (79, 'host', 0), (48, 'guest', 0), (31, 'guest', 0)) f (xid, source, days)`,
       [gpu!.id],
     )
     await service.sql('UPDATE gpus SET suspect_since = slipway_now(), fault_count = 4 WHERE id = $1', [

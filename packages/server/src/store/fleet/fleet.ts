@@ -33,7 +33,7 @@ const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''),
   'held_for', coalesce(g.held_for::text, ''), 'suspect', g.suspect_since IS NOT NULL, 'fault_count', g.fault_count,
   'last_fault', coalesce((SELECT jsonb_build_object('at', ${isoTime('f.at')}, 'xid', f.xid, 'source', f.source)
-                          FROM gpu_faults f WHERE g.fault_count > 0 AND f.gpu_id = g.id ORDER BY f.at DESC LIMIT 1),
+                          FROM gpu_faults f WHERE g.fault_count > 0 AND f.gpu_id = g.id ORDER BY f.id DESC LIMIT 1),
                          '{"at": "", "xid": 0, "source": ""}'),
   'last_check', jsonb_build_object('at', coalesce(${isoTime('g.checked_at')}, ''),
     'passed', coalesce(g.has_passed_check, false), 'reasons', g.check_reasons))`
