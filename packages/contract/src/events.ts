@@ -13,7 +13,7 @@ import {
   Timestamp,
   Uuid,
 } from './schema.ts'
-import { operationStates } from './states.ts'
+import { deliveryStates, operationStates } from './states.ts'
 
 export const Event = record('Event', {
   id: Uuid,
@@ -138,9 +138,6 @@ export const WebhookWithSecret = record('WebhookWithSecret', {
     description: 'The secret for verifying signatures, `whsec_…`. Each secret is shown only once.',
   }),
 })
-
-export const deliveryStates = ['pending', 'delivered', 'failed'] as const
-export type DeliveryState = (typeof deliveryStates)[number]
 
 export const WebhookDelivery = record('WebhookDelivery', {
   id: Uuid,

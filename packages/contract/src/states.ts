@@ -192,3 +192,6 @@ export type MeteredType = (typeof meteredTypes)[number]
 /** States of an organization's payment method. */
 export const paymentStates = ['never', 'active', 'declined', 'removed'] as const
 export type PaymentState = (typeof paymentStates)[number]
+
+export const deliveryStates = ['pending', 'delivered', 'failed'] as const
+export type DeliveryState = (typeof deliveryStates)[number]

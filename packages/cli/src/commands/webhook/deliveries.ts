@@ -1,11 +1,10 @@
+import { type DeliveryState, deliveryStates } from '@slipway/contract/states'
 import type { ListItem } from '@slipway/sdk'
 import { command, oneOf } from '../../core/command.ts'
 import { refArgument } from '../../core/resource.ts'
 import { type Column, printList } from '../../output/print.ts'
 import { ageOf } from '../../output/text.ts'
 import { webhooks, webhookTarget } from './resource.ts'
-
-const states = ['pending', 'delivered', 'failed'] as const
 
 const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
   { name: 'id', value: (delivery) => delivery.id },
@@ -17,11 +16,11 @@ const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
   { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', hideOrder: 1 },
 ]
 
-export const webhookDeliveries = command<{ ref: string; state?: (typeof states)[number] }>({
+export const webhookDeliveries = command<{ ref: string; state?: DeliveryState }>({
   name: 'deliveries',
   summary: 'list deliveries of a webhook',
   arguments: [refArgument(webhooks)],
-  options: [{ flags: '--state <state>', ...oneOf(states) }],
+  options: [{ flags: '--state <state>', ...oneOf(deliveryStates) }],
   columns,
   examples: [
     'slipway webhook deliveries https://hooks.example.com/slipway',

@@ -1,3 +1,4 @@
+import { deliveryStates } from '@slipway/contract/states'
 import type { WebhookDelivery } from '@slipway/sdk'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -25,8 +26,6 @@ const firstOf = (rows: WebhookDelivery[]): WebhookDelivery | undefined =>
     .filter(({ next_attempt_at }) => next_attempt_at)
     .toReversed()
     .toSorted((one, other) => one.next_attempt_at.localeCompare(other.next_attempt_at))[0]
-
-const states = ['pending', 'delivered', 'failed'] as const
 
 const isPending = ({ state }: WebhookDelivery) => state === 'pending'
 
@@ -69,7 +68,7 @@ export function Deliveries({
   const target = { project_id: projectId, webhook_id: webhookId }
   const whyNot = useWhyNot('admin')
   const [search, setSearch] = useSearchState()
-  const state = states.find((each) => each === search.state)
+  const state = deliveryStates.find((each) => each === search.state)
   const deliveries = useDeliveries(webhookId, state)
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
@@ -165,7 +164,7 @@ export function Deliveries({
             onChange={(state) => setSearch({ state })}
             choices={[
               { value: '', label: 'Any state' },
-              ...states.map((each) => ({ value: each, label: each })),
+              ...deliveryStates.map((each) => ({ value: each, label: each })),
             ]}
           />
         </div>
