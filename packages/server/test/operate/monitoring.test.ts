@@ -113,7 +113,8 @@ test('the metrics count held and suspect GPUs, webhook deliveries, and capacity 
          WHERE g.state = 'free' AND g.model = $1 AND h.location = 'us-east1-a' LIMIT 1)`,
       [model],
     )
-  await change(`state = 'held', held_for = gen_random_uuid(), held_kind = 'operation'`, 'A40 48GB PCIe')
+  // The hold is for a request: the reconciler frees GPUs held for operations that are not in progress.
+  await change(`state = 'held', held_for = gen_random_uuid(), held_kind = 'request'`, 'A40 48GB PCIe')
   await change('suspect_since = slipway_now()', 'A100 80GB PCIe')
   await service.sql(
     `WITH hook AS (
