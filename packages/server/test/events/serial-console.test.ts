@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { addKey, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
@@ -216,30 +217,41 @@ test('a console client that stops reading is disconnected, and the log and other
   const vm = await resources.newVm()
   const engine = service.simulator()
   const read = engine.serialLog
+  const chunkBytes = 65_536
+  let good: OpenSession | undefined
   let written = 0
-  // Simulates a guest that writes without end: 64 KiB with every read.
+  const isGoodBehind = (offset: number) =>
+    !good || (good.socket.readyState === good.socket.OPEN && good.output().length < offset - 4 * chunkBytes)
+  // Simulates a guest that writes without end, as fast as the good client reads.
   engine.serialLog = async (_ref, offset = 0) => {
-    written = Math.max(written, offset + 65_536)
-    return { content: 'x'.repeat(65_536), nextOffset: offset + 65_536 }
+    while (isGoodBehind(offset)) await setImmediate()
+    written = Math.max(written, offset + chunkBytes)
+    return { content: 'x'.repeat(chunkBytes), nextOffset: offset + chunkBytes }
   }
+  const closedSessions = () =>
+    service.sql<{ data: { session_id: string; output_bytes: number } }>(
+      `SELECT data FROM events_written WHERE type = 'vm.console_closed' AND resource_id = $1`,
+      [vm],
+    )
   try {
-    const [slow, good] = [await attach({ mode: 'read' }, { vm }), await attach({ mode: 'read' }, { vm })]
+    const { url, session_id } = await ticket({ mode: 'read' }, { vm })
+    const slow = await open(url)
     slow.socket.pause()
-    const [ended] = await eventually(async () => {
-      const found = await service.sql<{ data: { output_bytes: number } }>(
-        `SELECT data FROM events_written WHERE type = 'vm.console_closed' AND resource_id = $1`,
-        [vm],
-      )
-      return found.length > 0 && found
-    })
-    const seen = good.output().length
+    good = await attach({ mode: 'read' }, { vm })
+    const { output } = good
+    await eventually(async () => (await closedSessions()).length > 0)
+    const seen = output().length
+    await eventually(() => output().length > seen)
+    const [ended, ...others] = await closedSessions()
+    expect(others).toEqual([])
+    expect(ended!.data).toMatchObject({ session_id })
     expect(written).toBeGreaterThan(ended!.data.output_bytes)
-    await eventually(() => good.output().length > seen)
     slow.socket.resume()
     expect([1006, 4008]).toContain(await slow.closed)
     await leave(good)
   } finally {
     engine.serialLog = read
+    good?.socket.terminate()
   }
 })
 
