@@ -119,7 +119,7 @@ test('the metrics count held and suspect GPUs, webhook deliveries, and capacity 
   await service.sql(
     `WITH hook AS (
        INSERT INTO webhooks (id, project_id, url, event_types, state, since_position)
-       SELECT gen_random_uuid(), id, 'https://example.com', '{}', 'paused', 0 FROM projects LIMIT 1 RETURNING id)
+       SELECT gen_random_uuid(), id, 'https://example.com', '{disk.deleted}', 'paused', 0 FROM projects LIMIT 1 RETURNING id)
      INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id)
      SELECT gen_random_uuid(), hook.id, gen_random_uuid(), 'vm.running', n::text FROM hook, generate_series(1, 2) n`,
   )
