@@ -146,6 +146,8 @@ async function recordCopies(recorder: Recorder, vm_id: string, disk_id: string) 
 }
 
 async function recordMetrics({ service, ok }: Recorder, vm_id: string) {
+  // Begin a minute that has no sample yet.
+  await service.clock.advance('1 minute')
   await service.simulator().setMetrics(vm_id, { gpu_utilization: 87, ssh_sessions: 1 })
   await service.server.reconciler.samples()
   const [clock] = await service.sql<{ now: Date }>('SELECT slipway_now() AS now')
