@@ -83,9 +83,12 @@ export async function closeSecret(dialog: Locator): Promise<void> {
   await dialog.getByRole('button', { name: 'Done' }).click()
 }
 
-/** Finds the toast with the result of an action. */
+/** Finds the newest toast with the result of an action. An older one with the same words may still be visible. */
 export const result = (page: Page, words: string | RegExp) =>
-  page.getByRole('region', { name: /notification/i }).getByText(words)
+  page
+    .getByRole('region', { name: /notification/i })
+    .getByText(words)
+    .first()
 
 export const expectNoComplaints = (tab: Tab) => expect(tab.complaints).toEqual([])
 
