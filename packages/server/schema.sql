@@ -1742,6 +1742,7 @@ CREATE TABLE capacity_lanes (
   hit_rate real,
   estimated_at timestamp with time zone,
   due_at timestamp with time zone,
+  likely_at_by_gpus jsonb DEFAULT '{}'::jsonb NOT NULL,
   CONSTRAINT capacity_lanes_pkey PRIMARY KEY (location, family),
   CONSTRAINT capacity_lanes_accumulator_key UNIQUE (accumulator),
   CONSTRAINT capacity_lanes_location_fkey FOREIGN KEY (location) REFERENCES locations(name),

@@ -102,7 +102,7 @@ export const ApiErrorBody = record(
           length: Type.Integer(),
           likely_at: Type.String({
             description:
-              'When a new capacity request would probably be granted. The estimate is at most 60 seconds old. Empty if there is no estimate.',
+              'When a new capacity request for one VM of this type would probably be granted. The estimate is at most 60 seconds old. Empty if there is no estimate, and for a group.',
           }),
         },
         {

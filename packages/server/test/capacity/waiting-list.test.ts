@@ -1,7 +1,7 @@
 import { addKey, ownerToken } from '@slipway/testing/people.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
+import { groupBody, type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
 let fleet: SmallFleet
 beforeAll(async () => {
@@ -180,6 +180,44 @@ test('the estimate for a capacity request is exact if all VMs have a time to liv
   await service.server.reconciler.expiry()
   await fleet.settled()
   expect(await fleet.request(second.id)).toMatchObject({ state: 'fulfilled', updated_at: promised })
+})
+
+test('a refused creation tells when VMs with its number of GPUs would probably be created', async () => {
+  const { service } = fleet
+  const end = 'delete'
+  const hourly = await fleet.newVm({ ttl_seconds: 3600, on_expiry: end })
+  await fleet.newVm({ ttl_seconds: 7200, on_expiry: end })
+  const { id } = await fleet.wait({ vm: vmBody({ ttl_seconds: 600, on_expiry: end }) })
+  await fleet.settled()
+  const { created_at } = await service.ok('vmGet', { params: { vm_id: hourly } })
+  const after = (seconds: number) => new Date(Date.parse(created_at) + seconds * 1000).toISOString()
+  const queueFor = async (type: string) => {
+    const refused = await service.call('vmCreate', { body: vmBody({ type }) })
+    expect(refused).toMatchObject({ status: 409, body: { code: 'out_of_stock' } })
+    return (refused.body as { queue?: unknown }).queue
+  }
+  // The waiting request gets the GPU that is free after an hour, and its VM uses the GPU for ten minutes.
+  expect(await queueFor('a100.1x')).toEqual({ length: 1, likely_at: after(4200) })
+  expect(await queueFor('a100.2x')).toEqual({ length: 1, likely_at: after(7200) })
+  expect(await queueFor('a100.8x')).toBeUndefined()
+  const group = await service.call('instanceGroupCreate', { body: groupBody(2) })
+  expect(group).toMatchObject({ status: 409, body: { queue: { length: 1, likely_at: '' } } })
+
+  // The estimates of an empty queue are not updated.
+  const estimateOfEmptyQueue = async () => {
+    await service.ok('capacityRequestDelete', { params: { capacity_request_id: (await fleet.wait()).id } })
+    await fleet.settled()
+    return queueFor('a100.1x')
+  }
+  await service.ok('capacityRequestDelete', { params: { capacity_request_id: id } })
+  expect(await estimateOfEmptyQueue()).toEqual({ length: 0, likely_at: after(3600) })
+  await service.clock.advance('61 seconds')
+  expect(await queueFor('a100.1x')).toEqual({ length: 0, likely_at: '' })
+  await service.clock.advance('58 minutes 29 seconds')
+  expect(await estimateOfEmptyQueue()).toEqual({ length: 0, likely_at: after(3600) })
+  await service.ok('vmUpdate', { params: { vm_id: hourly }, body: { ttl_seconds: 3600 } })
+  await service.clock.advance('40 seconds')
+  expect(await queueFor('a100.1x')).toEqual({ length: 0, likely_at: '' })
 })
 
 test('a capacity request ends at its time limit, and the GPUs of a cancelled hold go to the next request', async () => {

@@ -159,9 +159,13 @@ test('a GPU of a reservation is free when both the reservation and its VM have e
   expect(whenGranted(reserved(null, hour / 2))).toMatchObject({ likelyAt: hour, basis: 'history' })
 })
 
-test('the estimate for a hypothetical request does not delay the other requests', () => {
-  const waiting = [request('large', 2), request('', 1, { isHypothetical: true })]
-  const found = estimates({ hosts: [host('a', 0, hour / 2, 3 * hour)], waiting })
-  expect(found.get('')).toMatchObject({ latestAt: hour / 2 })
+test('hypothetical requests delay neither the other requests nor each other', () => {
+  const hypothetical = (gpus: number) => request(`new ${gpus}`, gpus, { isHypothetical: true })
+  const waiting = [request('large', 2), hypothetical(1), hypothetical(3), hypothetical(2)]
+  const hosts = [host('a', 0, hour / 2, 3 * hour, 4 * hour, 5 * hour, 6 * hour)]
+  const found = estimates({ hosts, waiting })
   expect(found.get('large')).toMatchObject({ latestAt: 3 * hour })
+  expect(found.get('new 1')).toMatchObject({ latestAt: hour / 2 })
+  expect(found.get('new 2')).toMatchObject({ latestAt: 5 * hour })
+  expect(found.get('new 3')).toMatchObject({ latestAt: 6 * hour })
 })

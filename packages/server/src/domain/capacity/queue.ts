@@ -34,7 +34,7 @@ export interface WaitingRequest {
   since: number
   /** The time to live of the requested VM; null if the VM has none. */
   ttlMs: number | null
-  /** True for a hypothetical request. Its estimate is computed, but it takes no GPUs. */
+  /** True for a hypothetical request at the end of the queue. Its estimate is computed, but it takes no GPUs. */
   isHypothetical?: boolean
 }
 

@@ -80,9 +80,9 @@ export class QueueSimulation {
     }
   }
 
-  /** Returns the first request for a single VM. Groups do not accumulate GPUs. */
+  /** Returns the first request for a single VM. Groups and hypothetical requests do not accumulate GPUs. */
   #head(): WaitingRequest | undefined {
-    return this.#waiting.find(({ vms }) => vms === 1)
+    return this.#waiting.find(({ vms, isHypothetical }) => vms === 1 && !isHypothetical)
   }
 
   #grant(request: WaitingRequest, hostIds: string[]): void {

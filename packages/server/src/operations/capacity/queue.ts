@@ -147,28 +147,34 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
       ttlMs: row.ttl_seconds === null ? null : row.ttl_seconds * 1000,
     }),
   )
-  // A hypothetical new request, to estimate when a request that arrives now would be granted.
-  const next: WaitingRequest = {
-    id: '',
-    gpus: 1,
-    vms: 1,
-    isSpread: false,
-    hostId: null,
-    since: now,
-    ttlMs: null,
-    isHypothetical: true,
-  }
+  // Hypothetical new requests, to estimate when a request that arrives now would be granted.
+  const next = [...new Set(types.map(({ gpuCount }) => gpuCount))].map(
+    (gpus): WaitingRequest => ({
+      id: `new ${gpus}`,
+      gpus,
+      vms: 1,
+      isSpread: false,
+      hostId: null,
+      since: now,
+      ttlMs: null,
+      isHypothetical: true,
+    }),
+  )
   const estimates = estimate({
     now,
     hosts: await readHosts(db, queue, now),
-    waiting: rows.length < maxEstimates ? [...waiting, next] : waiting,
+    waiting: rows.length < maxEstimates ? [...waiting, ...next] : waiting,
     runtimesMs: await listRuntimesMs(
       db,
       types.map(({ name }) => name),
     ),
     accumulateAfterMs: afterMs,
   })
-  const likelyAt = estimates.get('')?.likelyAt ?? null
-  estimates.delete('')
-  await putEstimates(db, queue, estimates, likelyAt)
+  const likelyAtByGpus = new Map<number, number>()
+  for (const { id, gpus } of next) {
+    const likelyAt = estimates.get(id)?.likelyAt ?? null
+    if (likelyAt !== null) likelyAtByGpus.set(gpus, likelyAt)
+    estimates.delete(id)
+  }
+  await putEstimates(db, queue, estimates, likelyAtByGpus)
 }

@@ -58,6 +58,7 @@ export async function notAllFit(
   const { fitting } = await fittingLocations(tx, catalogue, by, { body, count, policy })
   const elsewhere = fitting.filter((name) => name !== location.name)
   if (mayMove && elsewhere.length > 0) return new TryAgain('the group fits in another location')
+  const queue = await queueOf(tx, type, [location.name])
   const hosts = policy === 'spread' ? ', each on a separate host' : ''
   const hint =
     elsewhere.length > 0
@@ -66,6 +67,7 @@ export async function notAllFit(
   return outOfStock(
     `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, so none was created. ${hint}`,
     elsewhere,
-    { fits, queue: await queueOf(tx, type, [location.name]) },
+    // The estimate is for one VM.
+    { fits, queue: queue && { ...queue, likely_at: '' } },
   )
 }

@@ -2,7 +2,7 @@ import { anyLocation, type VmType } from '@slipway/contract'
 import { type Failure, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { time } from '../../postgres/time.ts'
-import { findQueueLength } from '../../store/capacity/queues.ts'
+import { findQueueOutlook, type QueueOutlook } from '../../store/capacity/queues.ts'
 import { listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { chooseLocation } from './location.ts'
@@ -52,16 +52,16 @@ export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Pr
 }
 
 /** Returns the queue in which a new request would probably be granted first; undefined if no queue can help. */
-export async function queueOf(tx: Tx, { family }: VmType, locations: string[]) {
+export async function queueOf(tx: Tx, { family, gpuCount: gpus }: VmType, locations: string[]) {
   const queues = await Promise.all(
-    locations.map(async (location) => (await findQueueLength(tx, { location, family })) ?? emptyQueue),
+    locations.map(async (location) => (await findQueueOutlook(tx, { location, family, gpus })) ?? emptyQueue),
   )
-  const likelyAt = ({ likely_at }: typeof emptyQueue) => likely_at?.getTime() ?? Number.POSITIVE_INFINITY
+  const likelyAt = ({ likely_at }: QueueOutlook) => likely_at?.getTime() ?? Number.POSITIVE_INFINITY
   const [best] = queues.sort((a, b) => likelyAt(a) - likelyAt(b) || a.waiting - b.waiting)
   return best && { length: best.waiting, likely_at: time(best.likely_at) }
 }
 
-const emptyQueue: { waiting: number; likely_at: Date | null } = { waiting: 0, likely_at: null }
+const emptyQueue: QueueOutlook = { waiting: 0, likely_at: null }
 
 const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
   gpuCount === 1 ? `an ${gpuModel} GPU` : `${gpuCount} ${gpuModel} GPUs`

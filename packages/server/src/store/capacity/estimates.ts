@@ -94,9 +94,9 @@ const putFirst = statement<never, Columns<Pick<EstimateRow, 'requestId' | 'lates
 )
 
 // A request that ended without a grant counts as late, unless it ended before its estimated time.
-const putQueue = statement<never, Queue & { likelyAt: Date | null }>(
+const putQueue = statement<never, Queue & { likelyAtByGpus: string }>(
   'estimate_put_lane',
-  `UPDATE capacity_lanes SET likely_at = :likelyAt, estimated_at = slipway_now(), hit_rate = (
+  `UPDATE capacity_lanes SET likely_at_by_gpus = :likelyAtByGpus, estimated_at = slipway_now(), hit_rate = (
      SELECT avg((coalesce(granted_at <= first_latest_at, false))::integer) FROM (
        SELECT granted_at, first_latest_at FROM capacity_requests
        WHERE due_at IS NULL AND first_latest_at IS NOT NULL
@@ -107,12 +107,14 @@ const putQueue = statement<never, Queue & { likelyAt: Date | null }>(
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at))
 
-/** Writes the estimates of a queue, and the estimate for a new request. Does not lock the queue. */
+/**
+ * Writes the estimates of a queue, and those of new requests by their number of GPUs. Does not lock the queue.
+ */
 export async function putEstimates(
   db: Queryable,
   { location, family }: Queue,
   estimates: Map<string, Estimate>,
-  likelyAt: number | null,
+  likelyAtByGpus: Map<number, number>,
 ): Promise<void> {
   const rows = [...estimates].map(([requestId, each]) => ({
     requestId,
@@ -126,5 +128,6 @@ export async function putEstimates(
     await put.run(db, { location, family, ...columns(rows, members) })
     await putFirst.run(db, columns(rows, ['requestId', 'latestAt']))
   }
-  await putQueue.run(db, { location, family, likelyAt: dateOf(likelyAt) })
+  const times = [...likelyAtByGpus].map(([gpus, at]) => [gpus, new Date(at)])
+  await putQueue.run(db, { location, family, likelyAtByGpus: JSON.stringify(Object.fromEntries(times)) })
 }

@@ -126,12 +126,23 @@ export const setQueueDue = statement<never, Queue & { dueAt: Date | null }, Tx>(
   'UPDATE capacity_lanes SET due_at = :dueAt WHERE location = :location AND family = :family',
 ).run
 
-/** The length of a queue, and the estimate for a new request if it is at most a minute old. */
-export const findQueueLength = statement<{ waiting: number; likely_at: Date | null }, Queue>(
+export interface QueueOutlook {
+  waiting: number
+  /** When a new request would probably be granted; null if there is no estimate. */
+  likely_at: Date | null
+}
+
+/**
+ * The length of a queue, and the estimate for a new request with this number of GPUs. An estimate that is older than a
+ * minute, or whose time has passed, is not used.
+ */
+export const findQueueOutlook = statement<QueueOutlook, Queue & { gpus: number }>(
   'lane_queue',
-  `SELECT waiting, CASE WHEN estimated_at > slipway_now() - interval '60 seconds' THEN likely_at END AS likely_at
-   FROM capacity_lanes WHERE location = :location AND family = :family`,
-).one as (db: Queryable, queue: Queue) => Promise<{ waiting: number; likely_at: Date | null } | undefined>
+  `SELECT l.waiting, e.likely_at FROM capacity_lanes l LEFT JOIN LATERAL (
+     SELECT (l.likely_at_by_gpus ->> :gpus::text)::timestamptz AS likely_at) e
+     ON e.likely_at > slipway_now() AND l.estimated_at > slipway_now() - interval '60 seconds'
+   WHERE l.location = :location AND l.family = :family`,
+).one as (db: Queryable, queue: Queue & { gpus: number }) => Promise<QueueOutlook | undefined>
 
 // Called when a hold was not used: the organization gets no new hold in this queue for some time.
 export const refuseHolds = statement<
