@@ -1,6 +1,6 @@
 import { addKey, ownerToken } from '@slipway/testing/people.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { groupBody, type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
 let fleet: SmallFleet
@@ -53,6 +53,23 @@ test('a capacity request immediately gets GPUs that are in stock', async () => {
   const { id } = await fleet.wait()
   await fleet.settled()
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
+})
+
+test('a capacity request for several locations gets GPUs in one of them if all have stock', async () => {
+  const wide = await startSmallFleet([1], (config) =>
+    config.locations.push({ ...structuredClone(config.locations[0]!), name: 'eu-north1-a' }),
+  )
+  onTestFinished(() => wide.service.close())
+  const locations = ['us-east1-a', 'eu-north1-a']
+  for (const request of [await wide.wait({ locations }), await wide.wait({ locations })]) {
+    await wide.settled()
+    expect(await wide.request(request.id)).toMatchObject({ state: 'fulfilled' })
+  }
+  const ofBoth = (await wide.service.ok('vmList')).items.map(({ location }) => location)
+  expect(ofBoth.sort()).toEqual(locations.toReversed())
+  const third = await wide.wait({ locations })
+  await wide.settled()
+  expect(await wide.request(third.id)).toMatchObject({ state: 'waiting' })
 })
 
 test('organizations take turns: one request does not wait for fifty requests of another tenant', async () => {

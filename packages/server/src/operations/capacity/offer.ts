@@ -62,7 +62,9 @@ export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
     if (queue.has_reservations) await collectGpus(tx, queue, hosts)
     if (queue.waiting === 0) continue
     await accumulate(tx, queue, hosts)
-    const isUnchanged = !queue.has_reservations && queue.target_host === null
+    // The first entry of each queue was read before anything changed. With several queues, a request can be the first in more
+    // than one, and get its GPUs in one of them.
+    const isUnchanged = locked.length === 1 && !queue.has_reservations && queue.target_host === null
     await offerInTurn(tx, queue, hosts, isUnchanged ? entries.find(isHere) : await nextEntry(tx, hosts, []))
   }
 }
