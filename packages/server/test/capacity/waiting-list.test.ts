@@ -200,39 +200,46 @@ test('the estimate for a capacity request is exact if all VMs have a time to liv
 })
 
 test('a refused creation tells when VMs with its number of GPUs would probably be created', async () => {
-  const { service } = fleet
-  const end = 'delete'
-  const hourly = await fleet.newVm({ ttl_seconds: 3600, on_expiry: end })
-  await fleet.newVm({ ttl_seconds: 7200, on_expiry: end })
-  const { id } = await fleet.wait({ vm: vmBody({ ttl_seconds: 600, on_expiry: end }) })
-  await fleet.settled()
-  const { created_at } = await service.ok('vmGet', { params: { vm_id: hourly } })
+  const own = await startSmallFleet([2])
+  onTestFinished(() => own.service.close())
+  const { service } = own
+  await service.clock.freeze()
+  const ttl = (ttl_seconds: number) => ({ ttl_seconds, on_expiry: 'delete' })
+  const vm_id = await own.newVm(ttl(3600))
+  await own.newVm(ttl(7200))
+  const { created_at } = await service.ok('vmGet', { params: { vm_id } })
   const after = (seconds: number) => new Date(Date.parse(created_at) + seconds * 1000).toISOString()
+  // From now on, only the test makes estimates.
+  await service.server.reconciler.stop()
+  const cancel = (capacity_request_id: string) =>
+    service.ok('capacityRequestDelete', { params: { capacity_request_id } })
   const queueFor = async (type: string) => {
     const refused = await service.call('vmCreate', { body: vmBody({ type }) })
     expect(refused).toMatchObject({ status: 409, body: { code: 'out_of_stock' } })
     return (refused.body as { queue?: unknown }).queue
   }
+  const { id } = await own.wait({ vm: vmBody(ttl(600)) })
+  await service.server.reconciler.capacity()
   // The waiting request gets the GPU that is free after an hour, and its VM uses the GPU for ten minutes.
   expect(await queueFor('a100.1x')).toEqual({ length: 1, likely_at: after(4200) })
   expect(await queueFor('a100.2x')).toEqual({ length: 1, likely_at: after(7200) })
   expect(await queueFor('a100.8x')).toBeUndefined()
   const group = await service.call('instanceGroupCreate', { body: groupBody(2) })
   expect(group).toMatchObject({ status: 409, body: { queue: { length: 1, likely_at: '' } } })
+  await cancel(id)
 
   // The estimates of an empty queue are not updated.
   const estimateOfEmptyQueue = async () => {
-    await service.ok('capacityRequestDelete', { params: { capacity_request_id: (await fleet.wait()).id } })
-    await fleet.settled()
+    await cancel((await own.wait()).id)
+    await service.server.reconciler.capacity()
     return queueFor('a100.1x')
   }
-  await service.ok('capacityRequestDelete', { params: { capacity_request_id: id } })
   expect(await estimateOfEmptyQueue()).toEqual({ length: 0, likely_at: after(3600) })
   await service.clock.advance('61 seconds')
   expect(await queueFor('a100.1x')).toEqual({ length: 0, likely_at: '' })
   await service.clock.advance('58 minutes 29 seconds')
   expect(await estimateOfEmptyQueue()).toEqual({ length: 0, likely_at: after(3600) })
-  await service.ok('vmUpdate', { params: { vm_id: hourly }, body: { ttl_seconds: 3600 } })
+  await service.ok('vmUpdate', { params: { vm_id }, body: { ttl_seconds: 3600 } })
   await service.clock.advance('40 seconds')
   expect(await queueFor('a100.1x')).toEqual({ length: 0, likely_at: '' })
 })

@@ -107,9 +107,7 @@ const putQueue = statement<never, Queue & { likelyAtByGpus: string }>(
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at))
 
-/**
- * Writes the estimates of a queue, and those of new requests by their number of GPUs. Does not lock the queue.
- */
+/** Writes the estimates of a queue, and those of new requests by their number of GPUs. Does not lock the queue. */
 export async function putEstimates(
   db: Queryable,
   { location, family }: Queue,
