@@ -76,8 +76,9 @@ test('a VM whose creation is abandoned can be deleted as soon as its engine allo
   const { id } = accepted.operation.metadata
   await abandon(await makeStuck(accepted))
   expect(await resources.stateOf(id)).toBe('STATE_DELETING')
-  await simulator.clearFaults()
+  // Sent before the engine allows it, because then a periodic task may remove the VM at any time.
   const { operation } = await resources.removeVm(id)
+  await simulator.clearFaults()
   expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
 })
